@@ -1,4 +1,4 @@
-//! Counting attempts: an attempt without success is followed by the next one.
+//! Numbers of attempts. An [`AttemptNumber`] that did not succeed becomes a [`SpentAttempt`], and that becomes the next number.
 
 use std::fmt;
 

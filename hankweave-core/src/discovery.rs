@@ -1,4 +1,4 @@
-//! Files and variables by which a client finds the server of a live run and gets its token.
+//! Files and variables by which a client finds the server of a live run and gets its token, and the check whether the process of a `server.lock` still lives.
 
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
@@ -50,7 +50,7 @@ pub struct ServerLockRecord {
     /// [Name](directory_name) of the execution directory that the record was written in; a copy of the directory has another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
-    /// Id of this possession: each time the lock is taken gets a new one.
+    /// Id of this holder: new each time the lock is taken.
     pub lock_id: String,
     /// The port of the server, once it listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,10 +64,10 @@ pub struct ServerLockRecord {
     /// Current activity of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
-    /// The run was asked to stop, and ends what still runs.
+    /// Whether the run was requested to stop and is ending.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub stopping: bool,
-    /// The holder asks a question in its terminal, before it does anything.
+    /// Whether the holder waits for the answer to a question in its terminal, before it does anything.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub asking: bool,
     /// Uptime of the machine, in milliseconds, at which the holder suspended itself, as by Ctrl+Z; `None` once it has continued.
@@ -204,15 +204,16 @@ impl ServerLockRecord {
     /// be a copy (L2, L5).
     #[must_use]
     pub fn is_live(&self, facts: &ProcessFacts) -> bool {
+        // After a restart of the machine no process of before lives. An unknown boot proves nothing.
         let boots = self.boot_id.as_ref().zip(facts.boot_id.as_ref());
         if boots.is_some_and(|(written, current)| written != current) {
             return false;
         }
-        // Before all that looks at the process: a pid of another name space may be that of any process here.
+        // Before the checks of the process: a pid of another name space may be that of any process here, so only the heartbeat shows life.
         if self.is_foreign(facts) {
             return facts.at.since(self.last_heartbeat) <= FOREIGN_TIMEOUT;
         }
-        // Before the pid: the process of the original lives, but does not work in the copy.
+        // Before the check of the pid: in a copy of the directory, the process of the original may live, but does not work here.
         if self.is_copied(facts.directory.as_deref()) {
             return false;
         }
@@ -222,10 +223,10 @@ impl ServerLockRecord {
         }
     }
 
-    /// Whether the record is in another directory than it was written in, and so has nothing to do with the one that it is in.
+    /// Whether the directory that the record is in, named `current`, is a copy of the one in which the record was written.
     #[must_use]
-    pub fn is_copied(&self, lies_in: Option<&str>) -> bool {
-        let directories = self.directory.as_deref().zip(lies_in);
+    pub fn is_copied(&self, current: Option<&str>) -> bool {
+        let directories = self.directory.as_deref().zip(current);
         directories.is_some_and(|(written, found)| written != found)
     }
 
@@ -259,8 +260,8 @@ pub fn start_ticks(stat: &str) -> Option<u64> {
     }
 }
 
-/// Whether the process of a `/proc/<pid>/stat` line is a zombie: it has ended, and its parent has not reaped it, which may never happen. The first thread of
-/// a process can end before the others, so one with several threads has not ended.
+/// Whether the process of a `/proc/<pid>/stat` line is a zombie: it has ended, and its parent has not reaped it yet. The first thread of a process can end
+/// before the others and looks like a zombie then, so a process with several threads has not ended.
 #[must_use]
 pub fn has_ended(stat: &str) -> bool {
     let threads = || field(stat, StatField::Threads)?.parse::<u32>().ok();
@@ -288,7 +289,7 @@ enum StatField {
     StartTime = 22,
 }
 
-/// Returns a field. The second one, the name of the program in parentheses, may contain spaces and parentheses, so fields are counted from the third on,
+/// Returns a field. The second field, the name of the program in parentheses, may contain spaces and parentheses, so fields are counted from the third one on,
 /// after the last parenthesis.
 fn field(stat: &str, field: StatField) -> Option<&str> {
     let (_, after_name) = stat.rsplit_once(')')?;

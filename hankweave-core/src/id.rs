@@ -1,7 +1,7 @@
 //! Identifiers: one newtype for each kind, checked where it is made.
 //!
-//! An identifier that exists has passed its check, so no later code needs to ask whether a codon id may become a file
-//! name. They are shared strings, so that a clone is cheap. The rules are X1, STATE-3 and STATE-4.
+//! An identifier that exists has passed its check, so no later code needs to check whether a codon id may become a file
+//! name. Identifiers are shared strings, so that a clone is cheap. The rules are X1, STATE-3 and STATE-4.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -20,7 +20,7 @@ const PLAIN_ID: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$";
 #[cfg(any(test, feature = "schema"))]
 const CODON_ID: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(#[0-9]{1,9})?$";
 
-/// The names of models, as [`is_model_name`] knows them.
+/// Pattern of the names that [`is_model_name`] accepts.
 #[cfg(any(test, feature = "schema"))]
 pub(crate) const MODEL_NAME: &str = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}(\[[A-Za-z0-9]{1,16}\])?$";
 
@@ -30,9 +30,9 @@ pub(crate) const MODEL_NAME: &str = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}(\[[A-Z
 pub struct InvalidId {
     /// Intended meaning of the string, such as "codon id".
     pub kind: &'static str,
-    /// The string as it was given.
+    /// The rejected string.
     pub text: String,
-    /// The rule it breaks.
+    /// The broken rule.
     pub reason: &'static str,
 }
 
@@ -293,7 +293,7 @@ pub fn check_configured_id(text: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// A text that is short and of plain characters.
+/// Checks that a text is short and has only plain characters.
 fn check_plain(text: &str) -> Result<(), &'static str> {
     if text.is_empty() {
         return Err("it is empty");

@@ -1,7 +1,7 @@
-//! JSON Schemas of what people and tools write and read, from the types (feature `schema`).
+//! JSON Schemas of the files and messages that people and tools read and write, mostly derived from the types (feature `schema`).
 //!
-//! They describe what is written. What is only tolerated on reading (older spellings, `null` for an absent name, comments in hank.json) is left
-//! out, so that an editor leads to the present form.
+//! The schemas describe the present form. Forms that are only tolerated on reading (older spellings, `null` for an absent name, comments in hank.json) are left
+//! out, so that an editor leads to the present one.
 
 use std::borrow::Cow;
 
@@ -76,6 +76,7 @@ pub fn config() -> Value {
     }))
 }
 
+/// Returns the schema of a setting's value.
 fn value_of(setting: Setting) -> Value {
     let mut schema = match setting {
         Setting::Port => json!({"type": "integer", "minimum": 0, "maximum": 65_535}),
@@ -182,13 +183,14 @@ impl JsonSchema for AnyEventSchema {
     }
 }
 
-/// Adds the words by which VS Code knows that a file of this schema may hold comments and trailing commas. Others pass over them.
+/// Adds the words by which VS Code knows that a file of this schema may hold comments and trailing commas. Other tools ignore these words.
 fn for_editors(mut schema: Value) -> Value {
     schema["allowComments"] = json!(true);
     schema["allowTrailingCommas"] = json!(true);
     schema
 }
 
+/// Returns the schema of a type as a document.
 fn of<T: JsonSchema>(title: &str) -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
@@ -196,6 +198,7 @@ fn of<T: JsonSchema>(title: &str) -> Value {
     schema.to_value()
 }
 
+/// Implements `JsonSchema` for types outside of this module with a fixed name and schema.
 macro_rules! text {
     ($($type:ty, $name:literal, $schema:tt;)*) => {
         $(impl JsonSchema for $type {
@@ -230,7 +233,7 @@ impl<P: SentinelPhase> JsonSchema for Sentinels<P> {
     }
 }
 
-/// In the types of the hank a sentinel is what was read; its own types belong to what runs it.
+/// In the types of a hank the configuration of a sentinel is plain JSON; the schema refers to the types that later read it.
 impl JsonSchema for SentinelEntry {
     fn schema_name() -> Cow<'static, str> {
         "SentinelEntry".into()

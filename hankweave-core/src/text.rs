@@ -1,4 +1,4 @@
-//! Forms of texts and bytes that all crates share.
+//! Conversions of texts and bytes that all crates share.
 
 /// Returns bytes as small hexadecimal digits.
 #[must_use]

@@ -18,7 +18,7 @@ const LAST: i64 = 253_402_207_199_999;
 #[error("`{text}` is not an RFC 3339 time such as 2025-01-04T12:00:00.000Z")]
 #[non_exhaustive]
 pub struct InvalidTimestamp {
-    /// The string as it was given.
+    /// The rejected string.
     pub text: String,
 }
 
@@ -80,7 +80,7 @@ pub const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 pub fn short_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
-        // Limits are whole seconds, measured times never are.
+        // A whole number of seconds is a configured limit and needs no decimal; a measured time is never whole.
         0..10 if duration.subsec_nanos() > 0 => format!("{seconds}.{}s", duration.subsec_millis() / 100),
         0..60 => format!("{seconds}s"),
         60..3_600 => format!("{}m{}s", seconds / 60, seconds % 60),
@@ -127,8 +127,7 @@ fn is_rfc_3339(text: &[u8]) -> bool {
     fraction != 1 && is_offset && fits(local, LOCAL)
 }
 
-/// Whether the string has a digit for each `d` of the form, and a sign or a separator of dates where the form
-/// has one.
+/// Whether the string has the form: in it `d` stands for a digit, `T` for a separator of date and time, `-` for a sign, and any other byte for itself.
 fn fits(text: &[u8], form: &[u8]) -> bool {
     let fits = |(byte, form): (&u8, &u8)| match form {
         b'd' => byte.is_ascii_digit(),

@@ -8,11 +8,11 @@ use crate::case::Case;
 /// `schema`, or `schema = "feature"`.
 #[derive(Clone)]
 pub(crate) struct Schemas {
-    /// The feature of the user's crate with which there are any.
+    /// The feature of the user's crate that switches the schemas on; `None` if they are always on.
     pub(crate) feature: Option<LitStr>,
 }
 
-/// `derive(events(..), metadata(..), statuses(..), typed(..))`.
+/// `derive(events(..), metadata(..), statuses(..), typed(..))`: traits for generated items.
 #[derive(Clone, Default)]
 pub(crate) struct Derives {
     pub(crate) events: Vec<Path>,
@@ -27,18 +27,18 @@ pub(crate) struct Ast {
     pub(crate) name: Ident,
     /// The crate that generated code depends on, when it has another name here.
     pub(crate) krate: Option<Path>,
-    /// Whether there are types alone: no events, no stored form, and nothing demanded of the data.
+    /// Whether there are types alone: no events, no stored form, and no traits that the data needs.
     pub(crate) types: bool,
     /// Whether the stored form is generated.
     pub(crate) stored_form: bool,
-    /// The word for a machine without an end.
+    /// The word `cyclic`, if it is there: the machine need not have an end.
     pub(crate) cyclic: Option<Ident>,
     /// Whether tests are generated.
     pub(crate) tests: bool,
-    /// Whether JSON Schemas are generated.
+    /// The JSON Schemas, if they are generated.
     pub(crate) schema: Option<Schemas>,
-    /// The macro that is given a table of the stored fields.
-    pub(crate) fields: Option<Path>,
+    /// The user's macro that gets a table of the stored fields.
+    pub(crate) fields_macro: Option<Path>,
     pub(crate) vis: Visibility,
     /// Type parameters, lifetimes and constants of the whole machine.
     pub(crate) generics: Generics,
@@ -48,7 +48,7 @@ pub(crate) struct Ast {
     pub(crate) docs: Vec<Attribute>,
     /// `cfg` and all other attributes of the enum that are not for the macro.
     pub(crate) attrs: Vec<Attribute>,
-    /// Traits to derive in addition to those that are always derived.
+    /// Traits to derive for the data of the states, in addition to those that are always derived.
     pub(crate) derives: Vec<Path>,
     /// Traits to derive for generated items other than the data.
     pub(crate) generated: Derives,
@@ -62,12 +62,12 @@ pub(crate) struct Ast {
 
 impl Ast {
     /// Reduces the machine to types alone, so that a mistake about the stored form is reported once and the types still exist.
-    pub(crate) fn demand_nothing(&mut self) {
+    pub(crate) fn reduce_to_types(&mut self) {
         self.types = true;
         self.stored_form = false;
         self.tests = false;
         self.schema = None;
-        self.fields = None;
+        self.fields_macro = None;
         self.derives.clear();
         self.generated = Derives::default();
     }
@@ -75,6 +75,7 @@ impl Ast {
 
 /// How values are stored.
 pub(crate) struct Storage {
+    /// Name of the stored field with the state.
     pub(crate) tag: String,
     /// Spelling of the statuses.
     pub(crate) states: Option<Case>,
@@ -93,11 +94,11 @@ pub(crate) struct StateVariant {
     /// Whether an edge may lead back to the state it leaves.
     pub(crate) again: bool,
     pub(crate) exits: Vec<ExitSyntax>,
-    /// Whether there are exits that could not be read.
+    /// Whether the state has exits that could not be read; checks of its exits would then report more than the one mistake.
     pub(crate) unread: bool,
     pub(crate) keeps: Vec<Ident>,
     pub(crate) same_as: Option<Ident>,
-    /// The group that it belongs to.
+    /// The group that the state, or group, belongs to.
     pub(crate) within: Option<Ident>,
     pub(crate) tolerates: Vec<Ident>,
     pub(crate) fields: Vec<FieldSyntax>,
@@ -150,22 +151,25 @@ pub(crate) struct Serde {
     /// The content of the attributes, as written.
     pub(crate) metas: Vec<TokenStream>,
     pub(crate) names: SerdeNames,
+    /// Whether there is `default`.
     pub(crate) default: bool,
+    /// Whether there is `with` or `deserialize_with`.
     pub(crate) custom_read: bool,
+    /// Whether there is `skip_serializing_if`.
     pub(crate) skip: bool,
 }
 
-/// `#[carry(from, start = .., next = ..)]` or `#[carry_or_ask(from, next = ..)]`, with `try_next` in the place of `next` where there may be none.
+/// `#[carry(from, start = .., next = ..)]` or `#[carry_or_ask(from, next = ..)]`, with `try_next` in the place of `next` where a next value may be missing.
 #[derive(Default, Clone)]
 pub(crate) struct Carry {
-    /// The field of the source, when it has another name there.
+    /// The field of the state that is left, if its name differs from that of this field.
     pub(crate) from: Option<Ident>,
-    /// The value where the source has none, instead of the default.
+    /// The value where that state has no such field; `None` for the default of the type.
     pub(crate) start: Option<Expr>,
     /// Conversion of the value on the way.
     pub(crate) next: Option<Next>,
-    /// Whether the caller is asked where the source has none.
-    pub(crate) ask: bool,
+    /// Whether the caller supplies the value where that state has no such field: `carry_or_ask`.
+    pub(crate) or_ask: bool,
 }
 
 /// Function from the value before a step to the value after it.
@@ -181,7 +185,7 @@ pub(crate) struct Next {
 pub(crate) struct Setters {
     /// Whether there is `add_` in addition to `set_`.
     pub(crate) add: bool,
-    /// Whether they give the event that records the change.
+    /// Whether the setters return the event that records the change.
     pub(crate) record: bool,
 }
 
@@ -192,19 +196,19 @@ pub(crate) struct Live {
     pub(crate) setters: Setters,
     /// Effect where the state that is left has the field as well.
     pub(crate) again: Again,
-    /// The mark next to it that gives the source of the value.
+    /// The `#[carry(..)]` or `#[carry_or_ask(..)]` next to it.
     pub(crate) carry: Option<Carry>,
 }
 
 /// Effect on a live field when its state is entered from one that has it.
 #[derive(Default, Clone, Copy, PartialEq)]
 pub(crate) enum Again {
-    /// The declaration has no word for it.
+    /// The declaration does not say.
     #[default]
     Unsaid,
-    /// It keeps its value.
+    /// The field keeps its value.
     Keeps,
-    /// It starts again.
+    /// The field gets its first value again.
     Restarts,
 }
 

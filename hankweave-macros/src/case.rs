@@ -1,4 +1,4 @@
-//! Names in other spellings: modules and methods here, stored names as serde derives them.
+//! Spells names in other cases: [`snake`] and [`pascal`] for generated modules, methods and types, [`Case`] for stored names, as serde would spell them.
 
 use proc_macro2::Ident;
 use syn::LitStr;

@@ -1,4 +1,4 @@
-//! Checks the user's declaration and returns a machine that can be generated.
+//! Checks the user's declaration and returns a machine that can be generated. Second step of the macro, between `parse` and `expand`.
 //!
 //! Every broken rule is reported at the word that breaks it. A part that breaks a rule is left out or replaced by what
 //! was probably meant, so that the result can be expanded in any case and one mistake does not cause a page of others.
@@ -30,7 +30,7 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<MachineDef> {
         );
         return None;
     }
-    if names::parameters(&ast, errors) {
+    if names::has_hiding_parameters(&ast, errors) {
         return None;
     }
     let edges = edges::resolve(&ast.states, errors);
@@ -65,7 +65,7 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<MachineDef> {
         stored_form: ast.stored_form,
         tests: ast.tests,
         schema: ast.schema,
-        fields: ast.fields,
+        fields_macro: ast.fields_macro,
         vis: ast.vis,
         generics: ast.generics,
         stored: ast.stored,
@@ -87,7 +87,7 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<MachineDef> {
     Some(machine)
 }
 
-/// The name under which something is stored: as renamed, else as spelled by the case, else as it is.
+/// Returns the stored name of a state or field: as renamed, else spelled by `spell` in the declared case, else as it is.
 fn stored_name(
     rename: &Option<String>,
     name: &str,

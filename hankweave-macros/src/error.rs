@@ -1,4 +1,4 @@
-//! Mistakes of the user, collected so that all are reported at once.
+//! Mistakes in the user's declaration, collected so that all are reported at once, and the search for the name that was probably meant.
 
 use std::fmt::Display;
 
@@ -19,38 +19,42 @@ impl Errors {
     /// Reports a mistake that several states make at one position, once.
     pub(crate) fn once_at(&mut self, tokens: impl ToTokens, message: impl Display) {
         let error = Error::new_spanned(tokens, message);
-        let place = format!("{:?}", error.span());
-        if self.0.iter().all(|known| format!("{:?}", known.span()) != place) {
+        let position = format!("{:?}", error.span());
+        if self
+            .0
+            .iter()
+            .all(|known| format!("{:?}", known.span()) != position)
+        {
             self.0.push(error);
         }
     }
 
-    /// Takes the value, or the mistake.
+    /// Returns the value of a result, or collects its mistake.
     pub(crate) fn ok<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|error| self.0.push(error)).ok()
     }
 
-    /// The mistakes as `compile_error!` invocations, each at its place.
+    /// Returns the mistakes as `compile_error!` invocations, each at its tokens.
     pub(crate) fn into_tokens(self) -> TokenStream {
-        // A mistake of a group is found at each of its states.
-        let mut told = Vec::new();
-        let new = |error: &&Error| {
+        // A mistake in a group is found again at each state of the group; it is reported once.
+        let mut reported = Vec::new();
+        let is_new = |error: &&Error| {
             let key = (error.to_string(), format!("{:?}", error.span()));
-            let new = !told.contains(&key);
-            told.push(key);
-            new
+            let is_new = !reported.contains(&key);
+            reported.push(key);
+            is_new
         };
         self.0
             .iter()
-            .filter(new)
+            .filter(is_new)
             .flat_map(|error| error.clone())
-            .map(|error| by_name(&error))
+            .map(|error| compile_error(&error))
             .collect()
     }
 }
 
-/// `compile_error!` by its name: a dependency may be called `core`, through which syn would go.
-fn by_name(error: &Error) -> TokenStream {
+/// Calls `compile_error!` by its bare name. syn writes `::core::compile_error!`, but a dependency of the user may be called `core`.
+fn compile_error(error: &Error) -> TokenStream {
     let leading_core = |token: &TokenTree| match token {
         TokenTree::Punct(sign) => sign.as_char() == ':',
         TokenTree::Ident(name) => name == "core",

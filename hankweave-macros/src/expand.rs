@@ -1,4 +1,5 @@
-//! A machine -> the code that the user gets, in the order in which one reads it.
+//! Generates the code of a checked machine. Last step of the macro, after `check`. Each submodule generates one part; [`expand`] joins them in the order in
+//! which a reader of the generated code needs them.
 
 mod accessors;
 mod any;
@@ -34,7 +35,7 @@ use crate::model::MachineDef;
 /// Generates the module of the machine and the re-exports next to it.
 pub(crate) fn expand(declared: &MachineDef) -> TokenStream {
     let out = GeneratedNames::new(declared);
-    let (machine, named) = demanded::demanded(declared, &out);
+    let (machine, aliases) = demanded::with_aliases(declared, &out);
     let machine = &machine;
     let GeneratedNames {
         module,
@@ -53,7 +54,8 @@ pub(crate) fn expand(declared: &MachineDef) -> TokenStream {
     let diagram = drawing::drawing(machine);
     let reexported = (!machine.apart).then(|| quote!(#stored,));
     let guarded = guarded(machine);
-    let types = [
+    // A machine of types alone has these; any other machine also has those with events below.
+    let common_items = [
         states::states(machine, &out),
         states::metadata(machine, &out),
         branches::branches(machine, &out),
@@ -62,22 +64,26 @@ pub(crate) fn expand(declared: &MachineDef) -> TokenStream {
         graph::graph(machine, &out),
         values::values(machine, &out),
     ];
-    let values = || {
+    let items_with_events = || {
         [
-            dynamic::execution(machine, &out),
+            dynamic::stored_enum(machine, &out),
             accessors::accessors(machine, &out),
-            dynamic::transition(machine, &out),
+            dynamic::event_enum(machine, &out),
             events::events(machine, &out),
             rehydrate::rules(machine, &out),
             stored::stored(machine, &out),
             schema::schema(machine, &out),
+            // The user's macro gets the types as declared, without aliases.
             field_table::field_table(declared, &out),
             self_test::self_test(machine, &out),
         ]
     };
-    let (values, transition) = match machine.types {
+    let (items_with_events, transition) = match machine.types {
         true => (TokenStream::new(), None),
-        false => (values().into_iter().collect(), Some(quote!(#transition,))),
+        false => (
+            items_with_events().into_iter().collect(),
+            Some(quote!(#transition,)),
+        ),
     };
     quote! {
         #(#cfgs)*
@@ -90,9 +96,9 @@ pub(crate) fn expand(declared: &MachineDef) -> TokenStream {
             // A dependency of the program may be called `core`.
             use #krate::__private::core as __core;
             use super::*;
-            #named
-            #(#types)*
-            #values
+            #aliases
+            #(#common_items)*
+            #items_with_events
             #guarded
         }
         #(#cfgs)*
@@ -101,8 +107,8 @@ pub(crate) fn expand(declared: &MachineDef) -> TokenStream {
     }
 }
 
-/// Generates the typed value with its steps and seals, in a module that contains nothing of the user's but names and types. So no code next to the
-/// data can reach its private items.
+/// Generates the module of the typed value with its steps and seals, the private traits that no other code can implement. The module contains nothing of the
+/// user's but names and types, so no code of the user can be inside and reach its private items.
 fn guarded(machine: &MachineDef) -> TokenStream {
     let (machine, types) = nested_module::deeper(machine);
     let machine = &machine;
@@ -136,13 +142,15 @@ fn guarded(machine: &MachineDef) -> TokenStream {
     }
 }
 
-/// The names of what is generated, and how visible it is.
+/// The names of generated items, and their visibility. The examples are those of `#[machine(Codon)] enum CodonExecution`.
 pub(crate) struct GeneratedNames {
-    /// The crate that generated code depends on.
+    /// Path of the companion crate, which generated code depends on.
     pub(crate) krate: Path,
-    /// Its serde, in the form that serde's attribute takes.
+    /// Path of the companion's serde, in the form that serde's attribute takes.
     pub(crate) serde_path: String,
+    /// Visibility of the enum, as written inside the generated module.
     pub(crate) vis: TokenStream,
+    /// `codon`
     pub(crate) module: Ident,
     /// `Codon`
     pub(crate) typed: Ident,
@@ -156,13 +164,13 @@ pub(crate) struct GeneratedNames {
     pub(crate) transition: Ident,
     /// `CodonState`
     pub(crate) state_trait: Ident,
-    /// `CODON`
+    /// `CODON`, the constant with the graph
     pub(crate) graph: Ident,
-    /// `into_execution`
+    /// `into_execution`, the method that turns a typed value into its stored form
     pub(crate) into_stored: Ident,
-    /// `execution`
+    /// `execution`, the method that copies a typed value into its stored form
     pub(crate) to_stored: Ident,
-    /// `codon`, the field of a step
+    /// `codon`, the field of the generated `Step` with the typed value
     pub(crate) value: Ident,
 }
 
@@ -191,15 +199,15 @@ impl GeneratedNames {
     }
 }
 
-/// The name of the method that gives up the type.
+/// Returns the name of the method that turns a typed value into its stored form.
 pub(crate) fn into_stored(machine: &MachineDef) -> String {
     let (name, stored) = (text(&machine.name), text(&machine.stored));
     let rest = stored.strip_prefix(&name).filter(|rest| !rest.is_empty());
     format!("into_{}", snake(rest.unwrap_or(&stored)))
 }
 
-/// The name of the method that gives a copy of the stored form: what the stored enum is called beyond the machine. A name that no method can have gets
-/// another one.
+/// Returns the name of the method that copies a typed value into its stored form: the name of the stored enum without that of the machine. If that is a
+/// keyword, it gets an ending.
 pub(crate) fn to_stored(machine: &MachineDef) -> String {
     let (name, stored) = (text(&machine.name), text(&machine.stored));
     let rest = stored.strip_prefix(&name).filter(|rest| !rest.is_empty());
@@ -207,12 +215,12 @@ pub(crate) fn to_stored(machine: &MachineDef) -> String {
     if is_name(&name) { name } else { name + "_stored" }
 }
 
-/// The graph is called like the machine, in capital letters.
+/// Returns the name of the constant with the graph: that of the machine, in capital letters.
 pub(crate) fn graph_name(machine: &str) -> String {
     snake(machine).to_uppercase()
 }
 
-/// The module is called like the machine. A name that no module can have was reported and only has to stay out of the way.
+/// Returns the name of the module: that of the machine, in small letters. If that is a keyword, `check` has reported it, and any other name will do.
 fn module_name(machine: &MachineDef) -> String {
     let name = snake(&text(&machine.name));
     if is_name(&name) { name } else { name + "_machine" }
@@ -241,14 +249,14 @@ pub(crate) fn visibility(vis: &Visibility, depth: usize) -> TokenStream {
         .as_deref()
     {
         Some("crate") => vis.to_token_stream(),
-        // The compiler refuses it in its own words.
+        // Not legal Rust: copied as it is, so that the compiler reports it.
         _ if path.leading_colon.is_some() => vis.to_token_stream(),
         Some("self") => up_only,
         _ => quote!(pub(in #up::#path)),
     }
 }
 
-/// Tokens that are only there when the stored form is.
+/// Returns the tokens if the machine has a stored form, else none.
 pub(crate) fn if_stored(machine: &MachineDef, tokens: TokenStream) -> TokenStream {
     if machine.stored_form {
         tokens
@@ -257,7 +265,7 @@ pub(crate) fn if_stored(machine: &MachineDef, tokens: TokenStream) -> TokenStrea
     }
 }
 
-/// `"a, b and c"`-like lists for documentation and messages.
+/// Returns the words with commas between them, for documentation and messages.
 pub(crate) fn list(words: impl IntoIterator<Item = String>) -> String {
     words.into_iter().collect::<Vec<_>>().join(", ")
 }

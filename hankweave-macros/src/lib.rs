@@ -1,5 +1,7 @@
 //! The attribute macro of [`hankweave-machine`](https://docs.rs/hankweave-machine): one declaration becomes a state machine that the compiler
 //! checks. Depend on `hankweave-machine` alone; it exports the macro and the items that generated code uses.
+//!
+//! The macro works in three steps: `parse` reads the declaration into `ast`, `check` verifies it and makes the `model`, `expand` generates the code.
 
 mod ast;
 mod case;
@@ -26,13 +28,13 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | Argument | Effect |
 /// | --- | --- |
 /// | `Door` | the name of the typed value, `Door<Closed>`; first, and required |
-/// | `types` | types alone: no events and no stored form, and nothing is demanded of the data, which may be a socket or a closure. The enum is one of typed values, and may have type parameters, lifetimes and constants |
+/// | `types` | types alone: no events and no stored form, and the data needs no traits: it may be a socket or a closure. The enum is one of typed values, and may have type parameters, lifetimes and constants |
 /// | `unstored` | events and values that are not typed, but no stored form, even if another crate of the build switches on the feature `serde` of `hankweave-machine` |
 /// | `cyclic` | the machine need not end: states from which no terminal state can be reached are right |
 /// | `tests` | tests of every pair of states, of every stored value and of every walk are generated for `cargo test` |
 /// | `schema` | the stored enum and the transitions get JSON Schemas (feature `schema` of `hankweave-machine`) |
 /// | `schema = "feature"` | JSON Schemas, if this feature of your own crate is on: write so if it is optional there, since another crate of the build may switch on that of `hankweave-machine` |
-/// | `derive(events(..), metadata(..), statuses(..), typed(..))` | what is generated derives these traits as well; data has those of `#[derive(..)]` below the attribute, and the typed value can have `Eq`, `PartialOrd`, `Ord` and `Hash` |
+/// | `derive(events(..), metadata(..), statuses(..), typed(..))` | generated items derive these traits as well; the data of states has those of `#[derive(..)]` below the attribute, and the typed value can have `Eq`, `PartialOrd`, `Ord` and `Hash` |
 /// | `crate = path` | where the companion crate is, when it is not `::hankweave_machine`: renamed, or exported by another crate |
 /// | `fields = path` | calls the macro `path!` of your own with a table of all stored fields and their types |
 ///
@@ -41,7 +43,7 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | On a variant | Meaning |
 /// | --- | --- |
 /// | `#[initial]`, `#[initial("label")]` | new values start here; on exactly one state. The label is for diagrams |
-/// | `#[to(step => Target, ..)]`, `#[to(step("label") => Target)]` | the steps that leave the state. From another state a step of this name may lead elsewhere, as long as it has equal demands |
+/// | `#[to(step => Target, ..)]`, `#[to(step("label") => Target)]` | the steps that leave the state. From another state a step of this name may lead elsewhere, as long as it asks its caller for equal fields |
 /// | `#[to(step => Self)]` | a step back to the state itself; in a group, one for each of its states |
 /// | `#[to(step { a, b } => Self)]` | a step back to the state itself that changes these fields: it asks for them, or their marks compute them; all others stay |
 /// | `#[to(decide => A \| B)]` | a step with several outcomes, each of which is a step of its own (`decide_a`, `decide_b`); `value.decide(door::Decide::A)` takes any of them and gives a `door::DecideTo` |
@@ -110,13 +112,14 @@ use proc_macro2::TokenStream as TokenStream2;
 #[proc_macro_attribute]
 pub fn machine(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let item = TokenStream2::from(item);
-    match misplaced_derive::is_derived() {
+    match misplaced_derive::has_derive_above() {
         false => generate(arguments.into(), item).into(),
         true => below_a_derive(arguments.into(), item).into(),
     }
 }
 
-/// Returns the output for a derive above: the mistake, the enum that it was derived for, and the types of the machine.
+/// Returns the output where a `derive` stands above the attribute: the mistake, the enum as written, for which the derived code is, and the machine in its
+/// module alone, since the enum takes the name next to that.
 fn below_a_derive(arguments: TokenStream2, item: TokenStream2) -> TokenStream2 {
     let mut errors = error::Errors::default();
     let message = "a `derive` stands below `#[machine(..)]`, which gives it to the data of each state; above, it is given the declaration, which is no enum yet";

@@ -1,6 +1,6 @@
-//! Detection of a derive above the attribute. Such a derive was given the declaration instead of its expansion, and the compiler complains about
-//! each variant that does not fit. A macro does not see the lines above it, so the source is read. If it cannot be read, nothing but a clearer
-//! message is lost.
+//! Detection of a derive above the attribute. Such a derive runs before the macro and gets the declaration instead of the generated enum, and the compiler
+//! complains about each variant that does not fit. A macro does not see the lines above it, so the source file is read. If that fails, the user gets the
+//! compiler's messages instead of one clear message, and nothing else is lost.
 
 use std::fs;
 
@@ -9,13 +9,13 @@ use quote::quote;
 use syn::{Attribute, Fields, ItemEnum};
 
 /// Returns whether there is a derive above the attribute that is being expanded.
-pub(crate) fn is_derived() -> bool {
+pub(crate) fn has_derive_above() -> bool {
     let here = proc_macro::Span::call_site();
     let text = here.local_file().and_then(|file| fs::read_to_string(file).ok());
     text.is_some_and(|text| derive_before(&text, here.line()))
 }
 
-/// Whether the attributes before the one on this line, counted from one, have a derive among them.
+/// Whether a derive is among the attributes before that on line `line`, counted from one.
 fn derive_before(text: &str, line: usize) -> bool {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let Some(before) = lines.get(..line.saturating_sub(1)) else {
@@ -25,6 +25,7 @@ fn derive_before(text: &str, line: usize) -> bool {
     if !lines.get(line - 1).is_some_and(|line| line.contains("machine")) {
         return false;
     }
+    // Upwards, so that an attribute of several lines is met at its end; `open` until its `#[` is found.
     let mut open = false;
     for line in before.iter().rev() {
         if line.starts_with("#[") {
@@ -41,7 +42,7 @@ fn derive_before(text: &str, line: usize) -> bool {
     false
 }
 
-/// The enum as it was derived for, so that what was derived fits it.
+/// The enum without the attributes of the machine: the derived code is for this enum, and compiles with it.
 pub(crate) fn as_written(item: &TokenStream) -> TokenStream {
     let Ok(mut item) = syn::parse2::<ItemEnum>(item.clone()) else {
         return TokenStream::new();

@@ -1,4 +1,6 @@
-//! The checked machine. Every index in it is valid and every name is resolved.
+//! The checked machine, which `check` makes and `expand` turns into code. Every index in it is valid and every name is resolved.
+//!
+//! A step is a method of the typed value, so a step's name with all its edges is a [`Method`] here. Its "supplied" fields are those that the caller gives.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use syn::{Attribute, Expr, GenericArgument, Generics, LitStr, Path, PathArguments, Type, Visibility};
@@ -14,7 +16,7 @@ pub(crate) const STORED_METHODS: [&str; 6] =
 #[derive(Clone)]
 pub(crate) struct MachineDef {
     pub(crate) name: Ident,
-    /// Whether the stored enum is in the module of the machine alone, without an import next to the machine.
+    /// Whether the stored enum is in the module of the machine alone, and not imported next to it, where the user's own enum has the name.
     pub(crate) apart: bool,
     /// Path of the crate that generated code uses, if the user's crate gives it another name.
     pub(crate) krate: Option<Path>,
@@ -24,10 +26,10 @@ pub(crate) struct MachineDef {
     pub(crate) stored_form: bool,
     /// Whether tests are generated.
     pub(crate) tests: bool,
-    /// Whether JSON Schemas are generated.
+    /// The JSON Schemas, if they are generated.
     pub(crate) schema: Option<Schemas>,
-    /// The macro that is given a table of the stored fields.
-    pub(crate) fields: Option<Path>,
+    /// The user's macro that gets a table of the stored fields.
+    pub(crate) fields_macro: Option<Path>,
     pub(crate) vis: Visibility,
     /// Type parameters, lifetimes and constants of the whole machine.
     pub(crate) generics: Generics,
@@ -83,7 +85,7 @@ pub(crate) struct ExitDef {
     pub(crate) label: Option<LitStr>,
 }
 
-/// All edges of one name; their demands are equal for all targets.
+/// All edges of one name; their supplied fields are equal for all targets.
 #[derive(Clone)]
 pub(crate) struct Method {
     pub(crate) ident: Ident,
@@ -98,18 +100,18 @@ pub(crate) struct Method {
 }
 
 impl Method {
-    /// The states that it leaves.
+    /// The states that the step leaves.
     pub(crate) fn sources(&self) -> impl Iterator<Item = usize> {
         self.edges.iter().map(|(source, _)| *source)
     }
 
-    /// The states that it leaves for one target.
+    /// The states that the step leaves for one target.
     pub(crate) fn sources_of(&self, target: usize) -> impl Iterator<Item = usize> {
         let edges = self.edges.iter().filter(move |(_, to)| *to == target);
         edges.map(|(source, _)| *source)
     }
 
-    /// The states that it leads to, each once.
+    /// The states that the step leads to, each once.
     pub(crate) fn targets(&self) -> Vec<usize> {
         let mut targets = Vec::new();
         for (_, target) in &self.edges {
@@ -125,13 +127,13 @@ impl Method {
 #[derive(Clone)]
 pub(crate) struct Branch {
     pub(crate) ident: Ident,
-    /// The enum of the caller's choice: the outcome, with its demands.
-    pub(crate) asks: Ident,
-    /// The enum of the values after it.
-    pub(crate) gives: Ident,
+    /// Name of the enum from which the caller chooses: the outcomes, each with its supplied fields.
+    pub(crate) choice: Ident,
+    /// Name of the enum that the method returns: the typed value after each outcome.
+    pub(crate) result: Ident,
     /// Indices of the methods of its outcomes.
     pub(crate) outcomes: Vec<usize>,
-    /// Indices of the states that it leaves.
+    /// Indices of the states that the method leaves.
     pub(crate) sources: Vec<usize>,
 }
 
@@ -150,19 +152,21 @@ pub(crate) struct FieldDef {
     pub(crate) ident: Ident,
     pub(crate) ty: Type,
     pub(crate) attrs: Vec<Attribute>,
+    /// The contents of its serde attributes.
     pub(crate) serde: Vec<TokenStream>,
     /// Whether the field has its own function for reading.
     pub(crate) custom_read: bool,
     pub(crate) stored_name: String,
     pub(crate) aliases: Vec<String>,
-    /// Whether a stored value may lack it.
+    /// Whether a stored value may lack the field.
     pub(crate) optional: bool,
     /// The type that provides the JSON Schema of the value.
     pub(crate) schema: Type,
     /// A value for the generated tests; made up when there is none.
     pub(crate) sample: Option<Expr>,
+    /// Source of the value when the state is entered.
     pub(crate) entry: ValueSource,
-    /// Whether the state has setters for it.
+    /// The setters of a live field; `None` for a field that is not live in this state.
     pub(crate) live: Option<Setters>,
 }
 
@@ -192,12 +196,12 @@ pub(crate) enum ValueSource {
 pub(crate) struct Carried {
     /// The field of the source.
     pub(crate) from: Ident,
-    /// The value when the source lacks it; the default when there is none.
+    /// The value when the source lacks the field; `None` for the default of the type.
     pub(crate) start: Option<Expr>,
-    /// Function that gets the value; without it the value is converted.
+    /// Function from the source's value to the new one; without it the value is converted by `Into`.
     pub(crate) next: Option<Next>,
-    /// Whether the caller supplies it when the source lacks it.
-    pub(crate) ask: bool,
+    /// Whether the caller supplies the value when the source lacks the field.
+    pub(crate) or_ask: bool,
 }
 
 impl MachineDef {
@@ -230,36 +234,46 @@ impl MachineDef {
             .find(|field| matches!(field.entry, ValueSource::Extra))
     }
 
-    /// Returns the metadata that the caller supplies to a method. A check has ensured that they are equal for all targets.
-    pub(crate) fn metadata(&self, method: &Method) -> impl Iterator<Item = &FieldDef> {
+    /// Returns the fields that the caller of a method supplies. A check has ensured that they are equal for all targets.
+    pub(crate) fn supplied_fields(&self, method: &Method) -> impl Iterator<Item = &FieldDef> {
         let target = method.edges.first().map(|(_, target)| *target);
         target
             .into_iter()
-            .flat_map(|target| self.demanded(method, target))
+            .flat_map(|target| self.supplied_fields_for(method, target))
     }
 
-    /// Returns the metadata that the caller supplies to a method on its way to one target.
-    pub(crate) fn demanded(&self, method: &Method, target: usize) -> impl Iterator<Item = &FieldDef> {
+    /// Returns the fields that the caller of a method supplies if it leads to this target.
+    pub(crate) fn supplied_fields_for(
+        &self,
+        method: &Method,
+        target: usize,
+    ) -> impl Iterator<Item = &FieldDef> {
         let fields = self.states[target].fields.iter();
-        fields.filter(move |field| self.asks(method, target, field))
+        fields.filter(move |field| self.is_supplied(method, target, field))
     }
 
-    /// Returns the metadata that the caller supplies to a branch.
-    pub(crate) fn demands(&self, branch: &Branch) -> impl Iterator<Item = &FieldDef> {
+    /// Returns the fields that the caller supplies for any outcome of a branch.
+    pub(crate) fn supplied_fields_of_branch(&self, branch: &Branch) -> impl Iterator<Item = &FieldDef> {
         let outcomes = branch.outcomes.iter().map(|method| &self.methods[*method]);
-        outcomes.flat_map(|method| self.metadata(method))
+        outcomes.flat_map(|method| self.supplied_fields(method))
     }
 
     /// Returns whether the caller of a method supplies this field of its target. A check has ensured that this is equal for all sources.
-    pub(crate) fn asks(&self, method: &Method, target: usize, field: &FieldDef) -> bool {
-        let is_changed = method.changes.as_ref().map(|names| names.contains(&field.ident));
-        match (&field.entry, is_changed) {
-            // A step back to its own state leaves this field as it is.
-            (_, Some(false)) => false,
-            // What would stay is named by such a step: the caller changes it, unless a function computes it.
-            (ValueSource::Caller, _) | (ValueSource::Kept, Some(true)) => true,
-            (ValueSource::Carried(carried), Some(true)) => carried.next.is_none(),
-            (ValueSource::Carried(Carried { ask: true, from, .. }), None) => {
+    pub(crate) fn is_supplied(&self, method: &Method, target: usize, field: &FieldDef) -> bool {
+        if let Some(changed) = &method.changes {
+            // A step back to its own state changes these fields alone: the caller supplies them, unless a function computes them.
+            let is_changed = changed.contains(&field.ident);
+            return match &field.entry {
+                ValueSource::Caller | ValueSource::Kept => is_changed,
+                ValueSource::Carried(carried) => is_changed && carried.next.is_none(),
+                _ => false,
+            };
+        }
+        match &field.entry {
+            ValueSource::Caller => true,
+            ValueSource::Carried(Carried {
+                or_ask: true, from, ..
+            }) => {
                 let source = method.sources_of(target).next();
                 source.is_some_and(|source| !self.states[source].has(from))
             }
@@ -268,7 +282,7 @@ impl MachineDef {
     }
 
     /// Returns the recorded changes of live fields, each an event: setting a field, and adding to it if it may be added to; in order of declaration.
-    pub(crate) fn changes(&self) -> Vec<LiveChange<'_>> {
+    pub(crate) fn live_changes(&self) -> Vec<LiveChange<'_>> {
         let mut changes: Vec<LiveChange<'_>> = Vec::new();
         for state in &self.states {
             for field in &state.fields {
@@ -277,10 +291,10 @@ impl MachineDef {
                 };
                 let kinds: &[bool] = if add { &[false, true] } else { &[false] };
                 for &adds in kinds {
-                    let same = |change: &&mut LiveChange<'_>| {
+                    let is_this = |change: &&mut LiveChange<'_>| {
                         change.field.ident == field.ident && change.adds == adds
                     };
-                    match changes.iter_mut().find(same) {
+                    match changes.iter_mut().find(is_this) {
                         Some(change) => change.states.push(state),
                         None => changes.push(LiveChange {
                             field,
@@ -296,13 +310,13 @@ impl MachineDef {
 }
 
 impl LiveChange<'_> {
-    /// `set_total` or `add_total`.
+    /// The name of the setter: `set_total` or `add_total`.
     pub(crate) fn method(&self) -> String {
         let verb = if self.adds { "add" } else { "set" };
         format!("{verb}_{}", text(&self.field.ident))
     }
 
-    /// `SetTotal` or `AddTotal`.
+    /// The name of the event: `SetTotal` or `AddTotal`.
     pub(crate) fn variant(&self) -> Ident {
         let here = Span::call_site().located_at(self.field.ident.span());
         Ident::new(&pascal(&self.method()), here)
@@ -310,11 +324,11 @@ impl LiveChange<'_> {
 }
 
 impl StateDef {
-    /// The arguments of `new`, if values start here.
-    pub(crate) fn started_with(&self) -> impl Iterator<Item = &FieldDef> {
+    /// The arguments of `new`, if values start in this state.
+    pub(crate) fn start_arguments(&self) -> impl Iterator<Item = &FieldDef> {
         self.fields.iter().filter(|field| match &field.entry {
             ValueSource::Shared | ValueSource::Caller => true,
-            ValueSource::Carried(carried) => carried.ask,
+            ValueSource::Carried(carried) => carried.or_ask,
             _ => false,
         })
     }
@@ -336,7 +350,7 @@ impl StateDef {
 }
 
 impl FieldDef {
-    /// Every name under which the field is read.
+    /// The name under which the field is stored, then its aliases: all names under which it is read.
     pub(crate) fn stored_names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.stored_name)
             .chain(&self.aliases)
@@ -344,17 +358,17 @@ impl FieldDef {
     }
 
     /// Returns the serde attributes `with`, `serialize_with` and `deserialize_with`, which say how the value itself is read and written.
-    pub(crate) fn ways(&self) -> impl Iterator<Item = &TokenStream> {
-        let is_way = |meta: &&TokenStream| {
+    pub(crate) fn with_attributes(&self) -> impl Iterator<Item = &TokenStream> {
+        let is_with = |meta: &&TokenStream| {
             let text = meta.to_string();
             text.split_whitespace()
                 .next()
                 .is_some_and(|word| word.ends_with("with"))
         };
-        self.serde.iter().filter(is_way)
+        self.serde.iter().filter(is_with)
     }
 
-    /// The type of the value where there is one.
+    /// The type of the value: what is inside the `Option` if the field's type is one.
     pub(crate) fn value_type(&self) -> &Type {
         inside_option(&self.ty).unwrap_or(&self.ty)
     }
@@ -365,7 +379,7 @@ impl FieldDef {
     }
 }
 
-/// Returns the type inside a type written as `Option<..>`. A macro sees names only.
+/// Returns the type inside a type written as `Option<..>`. A macro sees names only, so an alias of an `Option` is not found.
 pub(crate) fn inside_option(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last().filter(|last| last.ident == "Option")?;
@@ -378,7 +392,7 @@ pub(crate) fn inside_option(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// Names in types that every format reads back as they were written, also from a buffer (`deserialize_any`): not `u128`, which buffers refuse.
+/// Names of which types consist that every format reads back as it wrote them, also from a buffer (`deserialize_any`): not `u128`, which buffers refuse.
 const PLAIN: [&str; 25] = [
     "Box", "Option", "String", "Vec", "alloc", "bool", "boxed", "char", "core", "f32", "f64", "i16", "i32",
     "i64", "i8", "isize", "option", "std", "string", "u16", "u32", "u64", "u8", "usize", "vec",

@@ -1,4 +1,4 @@
-//! Tokens -> what the user wrote.
+//! Reads the tokens of the attribute and of its enum into an [`Ast`], the declaration as the user wrote it. First step of the macro; `check` is next.
 
 mod attribute;
 mod field;
@@ -17,7 +17,7 @@ use crate::error::Errors;
 
 use attribute::{AttributeTarget, derives, idents, plain, refuse_cfg, split_docs};
 
-/// Whether this build has the stored form at all: it needs serde, which a build without `std` may want to do without.
+/// Whether this build has the stored form at all: the stored form needs serde, which a build without `std` may leave out.
 const STORED: bool = cfg!(feature = "serde");
 
 /// Reads the argument of the attribute and the enum under it.
@@ -31,14 +31,14 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
     let item = errors.ok(parse_enum(item))?;
     let mut generics = item.generics;
     let is_generic = !generics.params.is_empty() || generics.where_clause.is_some();
-    let demands_too_much = is_generic && !arguments.types;
-    if demands_too_much {
-        let place = match &generics.where_clause {
+    let is_generic_but_stored = is_generic && !arguments.types;
+    if is_generic_but_stored {
+        let position = match &generics.where_clause {
             Some(clause) if generics.params.is_empty() => clause.to_token_stream(),
             _ => generics.to_token_stream(),
         };
         errors.at(
-            place,
+            position,
             "a machine that is stored has no generic parameters: give its fields concrete types, or ask for types alone, `#[machine(Name, types)]`",
         );
     }
@@ -54,7 +54,7 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
         cyclic: arguments.cyclic,
         tests: arguments.tests,
         schema: arguments.schema,
-        fields: arguments.fields,
+        fields_macro: arguments.fields_macro,
         vis: item.vis,
         generics,
         stored: item.ident,
@@ -67,13 +67,13 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
         groups: Vec::new(),
         states: Vec::new(),
     };
-    if demands_too_much {
-        ast.demand_nothing();
+    if is_generic_but_stored {
+        ast.reduce_to_types();
     }
     for mut variant in item.variants {
-        attribute::ours(&mut variant.attrs, errors);
+        attribute::unpack_marks(&mut variant.attrs, errors);
         for field in &mut variant.fields {
-            attribute::ours(&mut field.attrs, errors);
+            attribute::unpack_marks(&mut field.attrs, errors);
         }
         let marked = |mark: &str| variant.attrs.iter().position(|attr| attr.path().is_ident(mark));
         if let Some(index) = marked("shared") {
@@ -88,7 +88,7 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
     Some(ast)
 }
 
-/// Leaves out what would make a second machine of the enum.
+/// Reports and leaves out a second `#[machine(..)]` of the enum.
 fn one_machine(attrs: Vec<Attribute>, errors: &mut Errors) -> Vec<Attribute> {
     let is_machine = |attr: &Attribute| {
         attr.path()
@@ -128,7 +128,7 @@ struct MachineArguments {
     schema: Option<Schemas>,
     fields: Option<Path>,
     derives: Derives,
-    /// Words that are none of these.
+    /// Words other than the above, each a mistake.
     unknown: Vec<Ident>,
 }
 
@@ -137,7 +137,7 @@ const WORDS: &str = "after the name of the machine only `tests`, `schema`, `type
 
 impl Parse for MachineArguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        // A macro that passes its own arguments on names the companion first.
+        // `crate = path` comes first if another macro puts it before the arguments that it passes on.
         let leading = input.peek(Token![crate]).then(|| companion(input)).transpose()?;
         input.parse::<Option<Token![,]>>()?;
         let name = input
@@ -172,18 +172,20 @@ impl Parse for MachineArguments {
                 Some(word) if word == "derive" => generated_derives(input, &mut arguments.derives)?,
                 Some(word) if word == "fields" => {
                     input.parse::<Token![=]>()?;
-                    arguments.fields = Some(moved(input.call(Path::parse_mod_style)?));
+                    arguments.fields_macro = Some(moved(input.call(Path::parse_mod_style)?));
                 }
                 Some(word) => arguments.unknown.push(word),
                 None if input.is_empty() => break,
                 None => return Err(input.error(WORDS)),
             }
         }
-        if arguments.types && (arguments.tests || arguments.schema.is_some() || arguments.fields.is_some()) {
+        if arguments.types
+            && (arguments.tests || arguments.schema.is_some() || arguments.fields_macro.is_some())
+        {
             let message = "a machine of `types` alone has neither events nor a stored form: `tests`, `schema` and `fields` are about those";
             return Err(syn::Error::new(arguments.name.span(), message));
         }
-        if arguments.unstored && (arguments.schema.is_some() || arguments.fields.is_some()) {
+        if arguments.unstored && (arguments.schema.is_some() || arguments.fields_macro.is_some()) {
             let message = "an `unstored` machine has no stored form: `schema` and `fields` are about that";
             return Err(syn::Error::new(arguments.name.span(), message));
         }
@@ -222,7 +224,7 @@ fn generated_derives(input: ParseStream<'_>, derives: &mut Derives) -> syn::Resu
     Ok(())
 }
 
-/// Replaces derives of the typed value by those of the compiler: no code of another crate is expanded in the module of the typed value.
+/// Replaces the traits that the typed value derives by those of `core`: no code of another crate is expanded in the module of the typed value.
 fn typed_derives(paths: &mut [Path]) -> syn::Result<()> {
     for path in paths {
         let name = path.segments.last().map(|last| last.ident.clone());
@@ -247,19 +249,20 @@ fn schemas(input: ParseStream<'_>) -> syn::Result<Schemas> {
     Ok(Schemas { feature })
 }
 
-/// `crate = path`.
+/// Parses `crate = path`, the path of the companion crate.
 fn companion(input: ParseStream<'_>) -> syn::Result<Path> {
     input.parse::<Token![crate]>()?;
     input.parse::<Token![=]>()?;
     Ok(moved(input.call(Path::parse_mod_style)?))
 }
 
-/// A path that means in the generated module what it means here.
+/// Rewrites a path so that it means in the generated module what it means next to the enum.
 fn moved(mut path: Path) -> Path {
     paths::of_path(&mut path);
     path
 }
 
+/// Adds the fields of the variant marked `#[shared]`; `mark` is the index of that attribute.
 fn shared(variant: Variant, mark: usize, ast: &mut Ast, errors: &mut Errors) {
     for (index, attr) in variant.attrs.iter().enumerate() {
         if index != mark && !attr.path().is_ident("doc") {
@@ -278,7 +281,7 @@ fn shared(variant: Variant, mark: usize, ast: &mut Ast, errors: &mut Errors) {
     ast.shared.extend(fields(&variant, errors));
 }
 
-/// A group has steps and fields for its states, and nothing that makes a state.
+/// Reads a group, which looks like a state, and reports the marks that only a state may have.
 fn group(variant: Variant, errors: &mut Errors) -> StateVariant {
     let of_states = ["initial", "terminal", "again", "same_as", "serde"];
     for attr in &variant.attrs {
@@ -320,7 +323,7 @@ fn state(variant: Variant, errors: &mut Errors) -> StateVariant {
 
 fn state_attribute(state: &mut StateVariant, attr: Attribute, errors: &mut Errors) -> syn::Result<()> {
     let name = attr.path().get_ident().map(Ident::to_string).unwrap_or_default();
-    let again = match name.as_str() {
+    let is_repeated = match name.as_str() {
         "initial" => state.initial.is_some(),
         "terminal" => state.terminal.is_some(),
         "again" => state.again,
@@ -328,7 +331,7 @@ fn state_attribute(state: &mut StateVariant, attr: Attribute, errors: &mut Error
         "within" => state.within.is_some(),
         _ => false,
     };
-    if again {
+    if is_repeated {
         errors.at(&attr, format!("`{}` has its `#[{name}]` already", state.ident));
     }
     match name.as_str() {
@@ -363,7 +366,7 @@ fn state_attribute(state: &mut StateVariant, attr: Attribute, errors: &mut Error
         "cfg" | "cfg_attr" => refuse_cfg(&attr, errors),
         _ => {
             match attribute::refuse_misspelt(&attr, AttributeTarget::State, errors)? {
-                // What was meant is done, so that one slip gives one message.
+                // The mark that was meant takes effect, so that one slip gives one message.
                 Some("initial") => state.initial = Some(Initial { attr, label: None }),
                 Some("terminal") => state.terminal = Some(attr),
                 Some("again") => state.again = true,
@@ -376,7 +379,7 @@ fn state_attribute(state: &mut StateVariant, attr: Attribute, errors: &mut Error
     Ok(())
 }
 
-/// `method("label") { changed } => Target | Target`.
+/// One step of `#[to(..)]`: `method("label") { changed } => Target | Target`.
 struct TransitionSyntax {
     method: Ident,
     label: Option<LitStr>,
@@ -408,19 +411,19 @@ impl Parse for TransitionSyntax {
             let names = Punctuated::<Ident, Token![,]>::parse_terminated(&content)?;
             changes = Some(names.into_iter().map(plain).collect());
         }
-        not_offered(input)?;
+        refuse_condition_or_action(input)?;
         if !input.peek(Token![=>]) {
-            let place = if input.is_empty() {
+            let position = if input.is_empty() {
                 method.span()
             } else {
                 input.span()
             };
             let message = "a step is written `step => Target`: its name, and the state that it leads to";
-            return Err(syn::Error::new(place, message));
+            return Err(syn::Error::new(position, message));
         }
         input.parse::<Token![=>]>()?;
         let targets = Punctuated::<Ident, Token![|]>::parse_separated_nonempty_with(input, target)?;
-        not_offered(input)?;
+        refuse_condition_or_action(input)?;
         let targets: Vec<Ident> = targets.into_iter().map(plain).collect();
         if let (Some(itself), 2..) = (targets.iter().find(|target| *target == "Self"), targets.len()) {
             let message = "each of several outcomes is named after its state: write that of this state instead of `Self`, and mark it as `#[again]`";
@@ -460,8 +463,8 @@ fn target(input: ParseStream<'_>) -> syn::Result<Ident> {
 
 const LABEL: &str = "in brackets stands what diagrams print, `step(\"label\")`: what a step demands are the fields of its target that have no mark";
 
-/// Rejects words that other crates allow here, with the text to write instead.
-fn not_offered(input: ParseStream<'_>) -> syn::Result<()> {
+/// Rejects the conditions and actions that other crates allow in a step, and says what to write instead.
+fn refuse_condition_or_action(input: ParseStream<'_>) -> syn::Result<()> {
     let word = input
         .cursor()
         .ident()
@@ -477,7 +480,7 @@ fn not_offered(input: ParseStream<'_>) -> syn::Result<()> {
 }
 
 impl TransitionSyntax {
-    /// One edge for each target: a branching step has one of its own for each outcome.
+    /// Returns one edge for each target. With several targets the step is a branch, and each edge is a step of its own, named after its outcome.
     fn exits(self) -> impl Iterator<Item = ExitSyntax> {
         let branch = (self.targets.len() > 1).then(|| self.method.clone());
         self.targets.into_iter().map(move |target| match &branch {
@@ -489,7 +492,7 @@ impl TransitionSyntax {
                 target,
             },
             Some(branch) => ExitSyntax {
-                method: outcome(branch, &target),
+                method: outcome_name(branch, &target),
                 label: (self.label.clone()).or_else(|| Some(LitStr::new(&text(branch), branch.span()))),
                 changes: None,
                 branch: Some(branch.clone()),
@@ -499,8 +502,8 @@ impl TransitionSyntax {
     }
 }
 
-/// The step of one outcome: `decide_closed`.
-fn outcome(branch: &Ident, target: &Ident) -> Ident {
+/// Returns the name of the step for one outcome: `decide_closed`.
+fn outcome_name(branch: &Ident, target: &Ident) -> Ident {
     let name = format!("{}_{}", text(branch), snake(&text(target)));
     Ident::new(&name, branch.span())
 }

@@ -1,4 +1,4 @@
-//! `#[derive(Shape)]` and `#[derive(Named)]`: the rules for the JSON of a record and the names of variants, from the attributes of serde.
+//! Expands `#[derive(Shape)]` and `#[derive(Named)]`: from the attributes of serde follow the rules for the JSON of a type, and the names of variants.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -10,7 +10,7 @@ use syn::{
 
 use crate::case::{Case, text};
 
-/// The implementation for one type, or what is wrong with it.
+/// Returns the implementation of `Shape` for one type, or the error for a type that has none.
 pub(crate) fn derive(item: TokenStream) -> syn::Result<TokenStream> {
     let item: DeriveInput = syn::parse2(item)?;
     let container = Words::of(&item.attrs, CONTAINER)?;
@@ -21,6 +21,7 @@ pub(crate) fn derive(item: TokenStream) -> syn::Result<TokenStream> {
             quote!(checker.object(value, const { &[#(#rules),*] }))
         }
         Data::Enum(data) => {
+            // Without a tag the JSON of the enum is the name of a variant, so no variant may have data.
             let Some(tag) = container.text("tag") else {
                 let with_data = data.variants.iter().find(|variant| !variant.fields.is_empty());
                 if let Some(variant) = with_data {
@@ -29,15 +30,15 @@ pub(crate) fn derive(item: TokenStream) -> syn::Result<TokenStream> {
                         "a variant with data needs a `tag` beside it",
                     ));
                 }
-                return Ok(shape(name, quote!(shape::leaf::<Self>(checker, value))));
+                return Ok(shape_impl(name, quote!(shape::leaf::<Self>(checker, value))));
             };
-            let (variants, fields) = (
+            let (variant_case, field_case) = (
                 container.case("rename_all")?,
                 container.case("rename_all_fields")?,
             );
             let variants = data.variants.iter().map(|variant| {
-                let spelled = variant_name(variant, variants)?;
-                let rules = rules(&variant.fields, fields)?;
+                let spelled = variant_name(variant, variant_case)?;
+                let rules = rules(&variant.fields, field_case)?;
                 Ok(quote!((#spelled, &[#(#rules),*])))
             });
             let variants = variants.collect::<syn::Result<Vec<_>>>()?;
@@ -50,18 +51,19 @@ pub(crate) fn derive(item: TokenStream) -> syn::Result<TokenStream> {
                     };
                 }
             };
+            // With `content` the data is an object of its own, which the caller checks with `VARIANTS`.
             if container.has("content") {
                 return Ok(impls);
             }
-            let check = shape(name, quote!(checker.variant::<Self>(value, #tag)));
+            let check = shape_impl(name, quote!(checker.variant::<Self>(value, #tag)));
             return Ok(quote!(#impls #check));
         }
         Data::Union(_) => return Err(Error::new_spanned(name, "a union has no JSON")),
     };
-    Ok(shape(name, check))
+    Ok(shape_impl(name, check))
 }
 
-/// `name()` for an enum, and `ALL` where no variant has data.
+/// Returns the method `name()` for an enum, and `ALL` where no variant has data.
 pub(crate) fn named(item: TokenStream) -> syn::Result<TokenStream> {
     let item: DeriveInput = syn::parse2(item)?;
     let (vis, name) = (&item.vis, &item.ident);
@@ -106,7 +108,8 @@ fn variant_name(variant: &Variant, case: Option<Case>) -> syn::Result<String> {
     }))
 }
 
-fn shape(name: &Ident, check: TokenStream) -> TokenStream {
+/// Returns the implementation of `Shape` with `check` as its body.
+fn shape_impl(name: &Ident, check: TokenStream) -> TokenStream {
     quote! {
         const _: () = {
             use ::hankweave_core::shape::{self, Shape};
@@ -121,7 +124,7 @@ fn shape(name: &Ident, check: TokenStream) -> TokenStream {
     }
 }
 
-/// A rule for each field that is stored under a name of its own.
+/// Returns a rule for each field that is stored under a name of its own.
 fn rules(fields: &Fields, case: Option<Case>) -> syn::Result<Vec<TokenStream>> {
     let mut rules = Vec::new();
     for field in fields {
@@ -139,7 +142,7 @@ fn rules(fields: &Fields, case: Option<Case>) -> syn::Result<Vec<TokenStream>> {
         let inside = inside_option(&field.ty);
         let presence = match (inside, words.has("default")) {
             (_, true) => quote!(optional),
-            // An option with a reader of its own must be present.
+            // serde lets a field of type `Option` be absent, but not if the field has its own `deserialize_with`.
             (Some(_), false) if words.has("deserialize_with") => quote!(nullable),
             (Some(_), false) => quote!(optional),
             (None, false) => quote!(required),
@@ -153,7 +156,7 @@ fn rules(fields: &Fields, case: Option<Case>) -> syn::Result<Vec<TokenStream>> {
     Ok(rules)
 }
 
-/// The stored name: as it was given, as the case spells it, or as it is written.
+/// Returns the stored name: that of `rename`, else as the case spells the name, else the name itself.
 fn spelled(words: &Words, ident: &Ident, by_case: impl FnOnce(&str) -> Option<String>) -> String {
     let written = text(ident);
     words
@@ -162,13 +165,15 @@ fn spelled(words: &Words, ident: &Ident, by_case: impl FnOnce(&str) -> Option<St
         .unwrap_or(written)
 }
 
-/// Contents of `#[serde(..)]`, and the function in `#[shape(with = ..)]`.
+/// The attributes of a type, variant or field.
 struct Words {
+    /// Contents of `#[serde(..)]`.
     serde: Vec<Meta>,
+    /// The function in `#[shape(with = ..)]`.
     check: Option<Expr>,
 }
 
-/// Attributes of serde that are allowed; any other could make JSON that is not known here.
+/// Attributes of serde that are allowed on each kind of item; any other could make JSON that the rules do not describe.
 const CONTAINER: &[&str] = &["tag", "content", "rename_all", "rename_all_fields"];
 const VARIANT: &[&str] = &["rename"];
 const FIELD: &[&str] = &[
@@ -181,6 +186,7 @@ const FIELD: &[&str] = &[
 ];
 
 impl Words {
+    /// Reads the attributes; a word of serde that is not in `known` is an error.
     fn of(attrs: &[Attribute], known: &[&str]) -> syn::Result<Self> {
         let mut words = Self {
             serde: Vec::new(),

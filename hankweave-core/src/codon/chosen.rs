@@ -69,7 +69,7 @@ impl ChosenAgent {
 }
 
 impl InsteadOf {
-    /// Returns it for people, with the time in UTC: `instead of claude with opus, whose usage limit ends at …`.
+    /// Returns the replaced agent and the cause for people, with the time in UTC: `instead of claude with opus, whose usage limit ends at …`.
     #[must_use]
     pub fn words(&self) -> String {
         let agent = agent_words(&self.agent, self.script.as_deref(), self.model.as_deref());

@@ -20,7 +20,7 @@ impl CodonExecution {
         self.current_cost().or(ended).copied().unwrap_or(Usd::ZERO)
     }
 
-    /// The tokens that go with [`codon_cost`](Self::codon_cost).
+    /// The tokens that count for the codon, by the rule of [`codon_cost`](Self::codon_cost).
     #[must_use]
     pub fn codon_tokens(&self) -> TokenUsage {
         match self.is_counted() {
@@ -29,7 +29,7 @@ impl CodonExecution {
         }
     }
 
-    /// The tokens that go with [`agent_cost`](Self::agent_cost).
+    /// The tokens of the codon's agent, also when the codon was skipped.
     #[must_use]
     pub fn agent_tokens(&self) -> TokenUsage {
         let ended = self.final_tokens().or(self.partial_tokens());
@@ -55,7 +55,7 @@ impl CodonExecution {
         self.recorded_sentinels().1
     }
 
-    /// Replaces the figures of the sentinels of a codon that has ended; returns whether it has ended and had any.
+    /// Replaces the figures of the sentinels of a codon that has ended; returns whether the codon has ended and had any sentinels.
     pub fn finish_sentinels(&mut self, states: &[SentinelState], total_cost: Usd) -> bool {
         let sentinels = match self {
             Self::Completed(codon) => &mut codon.sentinels,
@@ -74,7 +74,7 @@ impl CodonExecution {
         self.status() != CodonStatus::Skipped
     }
 
-    /// Of two types, until the codon ends and afterwards.
+    /// Returns the recorded sentinels and their total cost. The field has another type once the codon has ended, hence the match.
     fn recorded_sentinels(&self) -> (&[SentinelState], Usd) {
         match self {
             Self::Preparing(_) => (&[], Usd::ZERO),

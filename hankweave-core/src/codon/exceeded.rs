@@ -1,4 +1,4 @@
-//! Which limit was reached (WIRE-17).
+//! The limit of a budget that a codon reached, stored with its record, and its words for people (WIRE-17).
 
 use std::fmt;
 use std::time::Duration;
@@ -105,7 +105,7 @@ impl BudgetExceeded {
         )
     }
 
-    /// Whether the limit is what was left of the total budget or of that of the loop, so that the codons after it have nothing.
+    /// Whether the limit is what was left of the total budget or of the loop's budget, so that nothing is left for the codons after this one.
     #[must_use]
     pub const fn is_shared(&self) -> bool {
         let of_loop = matches!(
@@ -121,7 +121,8 @@ impl BudgetExceeded {
         of_loop || self.is_total()
     }
 
-    /// Returns the key of hank.json that sets the limit, `` `maxDollars` of its loop ``, or what it is a share of; `None` for the total, which an option sets as well.
+    /// Returns for people the key of hank.json that sets the limit, such as `` `maxDollars` of its loop ``; for a share the words `total or share`. `None` for
+    /// the total budget, which an option of the command line sets as well.
     #[must_use]
     pub fn key_in_hank(&self) -> Option<&'static str> {
         match self {
@@ -140,7 +141,7 @@ impl BudgetExceeded {
         }
     }
 
-    /// Returns what was used of the limit: `used at least $0.0480 of $0.0373` where more may have been spent.
+    /// Returns the use and the limit for people: `used at least $0.0480 of $0.0373` where more may have been spent.
     #[must_use]
     pub fn words(&self, is_lower_bound: bool) -> String {
         match self {
@@ -175,7 +176,7 @@ impl BudgetExceeded {
         format!("{words}{over}")
     }
 
-    /// Returns the limit, with the larger one where it is what was left of that: `the $0.0373 left of the total of $0.1000`.
+    /// Returns the limit for people. A limit that was what was left of a larger budget is shown with that budget: `the $0.0373 left of the total of $0.1000`.
     #[must_use]
     pub fn limit_words(&self) -> String {
         match *self {
@@ -203,6 +204,7 @@ impl BudgetExceeded {
     }
 }
 
+/// Returns a limit for people, with the total budget or the loop's budget of which it was left.
 fn part_words<T: fmt::Display + PartialEq>(limit: T, total: Option<T>, loop_total: Option<T>) -> String {
     let (whole, whose) = match (total, loop_total) {
         (Some(total), _) => (total, "the total of"),
@@ -220,7 +222,7 @@ impl fmt::Display for BudgetExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let limit = self.limit_words();
         match self {
-            // Before a codon starts that has nothing left.
+            // The loop's budget was used up before the codon started.
             Self::Cost {
                 limit: Usd::ZERO,
                 loop_total: Some(total),

@@ -1,4 +1,4 @@
-//! Fields that several states have, read without regard to the state.
+//! Facts about a codon that its machine does not declare. They are kept in the field `extra`, under the keys below, and are read in any state.
 
 use std::time::Duration;
 
@@ -13,22 +13,22 @@ use crate::id::CheckpointSha;
 use crate::machine::Extra;
 use crate::time::Timestamp;
 
-/// The key under which a record keeps that its agent ran out of context.
+/// Key of the mark that the agent ran out of context.
 const CONTEXT_EXCEEDED: &str = "contextExceeded";
 
-/// The key under which a record keeps which limit of its budget it reached (STATE-10).
+/// Key of the limit of its budget that the codon reached (STATE-10).
 const BUDGET_EXCEEDED: &str = "budgetExceeded";
 
-/// The key under which a record keeps the output of its loop's check.
+/// Key of the result of its loop's check.
 const LOOP_CHECK: &str = "loopCheck";
 
-/// The key under which a record keeps that its codon cost more than is known.
+/// Key of the mark that the codon cost more than is known.
 const COST_IS_LOWER_BOUND: &str = "costIsLowerBound";
 
-/// Key under which an ended record keeps the duration of the codon, in milliseconds of a clock that is never set.
+/// Key of the duration of an ended codon, in milliseconds, measured by a clock that is never set.
 const DURATION: &str = "durationMs";
 
-/// The key under which an ended record keeps further remarks for people.
+/// Key of further remarks for people on an ended codon.
 const REMARKS: &str = "remarks";
 
 /// Key of how long the loop has repeated itself.
@@ -68,7 +68,7 @@ impl Fail {
     }
 }
 
-/// The position of the agent that a record with these names of our own was made by.
+/// Returns the position of the agent in the list of its codon, from the `extra` fields of a record: 0 is the codon's own.
 fn entry_of_agent(extra: &Extra) -> u32 {
     let entry = extra
         .get(CHOSEN_AGENT)
@@ -130,12 +130,12 @@ impl CodonExecution {
         serde_json::from_value(self.extra().get(LOOP_CHECK)?.clone()).ok()
     }
 
-    /// Notes the output of its loop's check.
+    /// Notes the result of its loop's check.
     pub(crate) fn set_loop_check(&mut self, check: Value) {
         self.extra_mut().insert(LOOP_CHECK, check);
     }
 
-    /// Returns how long the loop of the codon has repeated itself; `None` when that was not looked at.
+    /// Returns how long the loop of the codon has repeated itself; `None` when the iteration was not compared with the one before.
     #[must_use]
     pub fn loop_stall(&self) -> Option<LoopStall> {
         serde_json::from_value(self.extra().get(LOOP_STALL)?.clone()).ok()
@@ -186,7 +186,7 @@ impl CodonExecution {
         self.extra().get(ASKED)?.as_str()
     }
 
-    /// Notes the beginning of the prompt. One that is too long is none.
+    /// Notes the beginning of the prompt. A text that is too long is not noted.
     pub(crate) fn set_asked(&mut self, asked: &Value) {
         if asked.as_str().is_some_and(|text| text.len() <= MOST_ASKED) {
             self.extra_mut().insert(ASKED, asked.clone());
@@ -215,15 +215,15 @@ impl CodonExecution {
     /// of a sentinel, and the last words of its sentinels.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
-        // The reason of a request is the answer of the sentinel that made it.
+        // The reason of a sentinel's request is the sentinel's answer, so the remark with the answer would repeat that.
         let noted = self.noted_remarks();
         let reason = self.failure_reason().and_then(|reason| reason.message.as_deref());
-        let is_told = |remark: &String| {
-            let mut told = noted.iter().map(String::as_str).chain(reason);
-            told.any(|told| told.ends_with(remark.as_str()))
+        let is_repetition = |remark: &String| {
+            let mut others = noted.iter().map(String::as_str).chain(reason);
+            others.any(|other| other.ends_with(remark.as_str()))
         };
         let of_sentinels = self.sentinels().iter().flat_map(SentinelState::remarks);
-        let of_sentinels: Vec<String> = of_sentinels.filter(|remark| !is_told(remark)).collect();
+        let of_sentinels: Vec<String> = of_sentinels.filter(|remark| !is_repetition(remark)).collect();
         let chosen = self.chosen_agent();
         let fallback = chosen.and_then(|chosen| {
             Some(format!(
@@ -245,19 +245,19 @@ impl CodonExecution {
             .unwrap_or_default()
     }
 
-    /// Returns the result of a codon that has completed or failed, where it gave one.
+    /// Returns the result that the agent of a completed or failed codon gave, if any.
     #[must_use]
     pub fn result(&self) -> Option<&Value> {
         let result = self.extra().get(RESULT)?;
         (self.may_have_result() && result.is_object()).then_some(result)
     }
 
-    /// Whether the agent may have answered: one that was skipped has no answer.
+    /// Whether a codon in this state may have a result; a skipped one may not.
     fn may_have_result(&self) -> bool {
         matches!(self.status(), CodonStatus::Completed | CodonStatus::Failed)
     }
 
-    /// Notes the result, if the codon has completed or failed. One that is too long is none.
+    /// Notes the result, if the codon has completed or failed. A result that is too long is not noted.
     pub(crate) fn set_result(&mut self, result: &Value) {
         let fits = result.is_object() && result.to_string().len() <= AskedResult::MAX_BYTES;
         if fits && self.may_have_result() {
@@ -270,14 +270,14 @@ impl CodonExecution {
         self.extra_mut().insert(REMARKS, remarks);
     }
 
-    /// Whether the codon cost more than is recorded: its agent did, or one of its sentinels.
+    /// Whether the codon cost more than is recorded: the agent, or one of the sentinels.
     #[must_use]
     pub fn cost_is_lower_bound(&self) -> bool {
         let of_sentinels = || self.sentinels().iter().any(SentinelState::cost_is_lower_bound);
         self.agent_cost_is_lower_bound() || of_sentinels()
     }
 
-    /// Returns whether the agent of the codon cost more than is recorded, by an unknown amount: it was cut off in an answer.
+    /// Returns whether the agent of the codon cost more than is recorded, by an unknown amount, because it was cut off in an answer.
     #[must_use]
     pub fn agent_cost_is_lower_bound(&self) -> bool {
         self.extra().get(COST_IS_LOWER_BOUND) == Some(&Value::Bool(true))
@@ -300,14 +300,14 @@ impl CodonExecution {
         self.extra_mut().insert(COST_IS_LOWER_BOUND, Value::Bool(true));
     }
 
-    /// Returns whether it failed because its server crashed, not by itself. How long it worked in all is unknown then.
+    /// Returns whether the codon failed because its server crashed, not by itself. How long it worked in all is unknown then.
     #[must_use]
     pub fn crashed(&self) -> bool {
         let message = self.failure_reason().and_then(|reason| reason.message.as_deref());
         self.status() == CodonStatus::Failed && message == Some(CRASHED)
     }
 
-    /// Returns the duration of the codon once it has ended: the measured one, else the one between its times. For a codon that
+    /// Returns the duration of the codon once it has ended: the measured one, else the time from its start to its end. For a codon that
     /// [`crashed`](Self::crashed) only a measured duration counts; the codon worked at least that long.
     #[must_use]
     pub fn duration(&self) -> Option<Duration> {
@@ -323,7 +323,7 @@ impl CodonExecution {
         self.extra().get(FILES_CHANGED)?.as_u64()
     }
 
-    /// Copies the measured values of `other`, which a typed codon does not have.
+    /// Copies the undeclared facts of `other`, the stored record, into this record of a typed codon, which never has them, so that the two can be compared.
     #[must_use]
     pub fn measured_like(mut self, other: &Self) -> Self {
         for name in [
@@ -341,7 +341,7 @@ impl CodonExecution {
         self
     }
 
-    /// Takes over what was measured, of what an event notes on the end of the codon.
+    /// Notes the measured values among the metadata of the event that ends the codon.
     pub(crate) fn set_measured(&mut self, metadata: &Map<String, Value>) {
         for name in [DURATION, FILES_CHANGED] {
             if let Some(measured) = metadata.get(name).filter(|value| value.is_u64()) {
@@ -350,7 +350,7 @@ impl CodonExecution {
         }
     }
 
-    /// Returns the cause of the interruption, if the codon was interrupted: it has no fault and can continue.
+    /// Returns the cause of the interruption, if the codon was interrupted: such a codon has no fault and can continue.
     #[must_use]
     pub fn interruption(&self) -> Option<InterruptedBy> {
         self.failure_reason()?.interruption()

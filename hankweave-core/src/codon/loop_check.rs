@@ -1,11 +1,11 @@
-//! Result of a loop's check (STATE-68).
+//! Result of a loop's check, and how long the loop has only repeated itself; both are noted on the last codon of an iteration (STATE-68).
 
 use serde::{Deserialize, Serialize};
 
 /// Result of the check that ends a loop, after the last codon of an iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoopCheck {
-    /// The command ended with 0, so the loop has ended.
+    /// Whether the command ended with 0, so that the loop has ended.
     pub passed: bool,
     /// Message for the next iteration: why the check failed, and the end of its output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -19,7 +19,7 @@ pub struct LoopCheck {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LoopStall {
-    /// Number of iterations in a row that changed no file and whose check printed what it had printed before.
+    /// Number of iterations in a row that changed no file and whose check printed no other text than before.
     pub iterations: u32,
     /// Fingerprint of the output of the loop's check; absent where no check ran.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,8 +36,8 @@ impl LoopCheck {
 }
 
 impl LoopStall {
-    /// The stall after one more iteration, whose check printed something with the fingerprint `output`. The first iteration is compared with
-    /// `None`: it repeats nothing yet.
+    /// Returns the stall after one more iteration, whose check printed something with the fingerprint `output`. `before` is the stall after the iteration in
+    /// front, `None` for the first one: it repeats nothing yet.
     #[must_use]
     pub fn after(before: Option<&Self>, changed_nothing: bool, output: Option<String>) -> Self {
         let repeats = before.filter(|before| changed_nothing && before.output == output);
@@ -60,10 +60,11 @@ pub fn without_times(text: &str) -> String {
         let end = from.find(|c| !is_number(c)).unwrap_or(from.len());
         let (number, after) = from.split_at(end);
         let is_inside_a_word = before.ends_with(|c: char| c.is_alphanumeric() || c == '_');
-        let is_clock = number.contains(':') && !before.ends_with([':', '/']);
-        match is_inside_a_word || !(is_time(after) || (is_clock && is_time_of_day(number))) {
-            true => plain.push_str(number),
-            false => plain.push('~'),
+        let may_be_clock = number.contains(':') && !before.ends_with([':', '/']);
+        let is_time = starts_with_time_unit(after) || (may_be_clock && is_time_of_day(number));
+        match is_time && !is_inside_a_word {
+            true => plain.push('~'),
+            false => plain.push_str(number),
         }
         rest = after;
     }
@@ -71,8 +72,8 @@ pub fn without_times(text: &str) -> String {
     plain
 }
 
-/// Whether a unit of time follows the number.
-fn is_time(after: &str) -> bool {
+/// Whether the text after a number starts with a unit of time.
+fn starts_with_time_unit(after: &str) -> bool {
     const UNITS: [&str; 15] = [
         "ns", "us", "µs", "μs", "ms", "s", "sec", "secs", "second", "seconds", "m", "min", "mins", "minute",
         "minutes",
@@ -82,7 +83,7 @@ fn is_time(after: &str) -> bool {
     UNITS.contains(&&after[..end])
 }
 
-/// Whether this is `h:mm`, `hh:mm:ss` or the like, and not the line and column of a place.
+/// Whether this is `h:mm`, `hh:mm:ss` or the like, and not a line with its column.
 fn is_time_of_day(number: &str) -> bool {
     let parts: Vec<&str> = number.trim_end_matches([':', ',', '.']).split(':').collect();
     let digits = |part: &str| part.split(['.', ',']).next().map_or(0, str::len);

@@ -47,7 +47,7 @@ impl SentinelPhase for Executed {
 ///
 /// The only way from [`Loaded`] to [`Executed`] is [`From`], which the codon machine applies whenever a codon ends (STATE-12).
 pub struct Sentinels<P> {
-    /// `None` for a codon without sentinels: its owner leaves the field out, see [`Sentinels::is_none`].
+    /// `None` for a codon without sentinels: the codon's record leaves the field out, see [`Sentinels::is_none`].
     record: Option<Box<SentinelsRecord>>,
     phase: PhantomData<P>,
 }
@@ -154,7 +154,7 @@ impl<P: SentinelPhase> Serialize for Sentinels<P> {
     }
 }
 
-/// Check of a file from outside, with messages for people; [`Deserialize`] refuses again what was not checked by it.
+/// Check of a file from outside, with messages for people. [`Deserialize`] refuses wrong values as well, if they did not pass here.
 impl<P: SentinelPhase> Shape for Sentinels<P> {
     fn check(checker: &mut Checker, value: &mut Value) {
         let sentinels = required(P::KEY, Vec::<SentinelState>::check);
@@ -199,6 +199,7 @@ impl<'de, P: SentinelPhase> Deserialize<'de> for Sentinels<P> {
     }
 }
 
+/// The JSON of either phase, before the key of the list is checked.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StoredSentinels {

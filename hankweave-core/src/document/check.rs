@@ -1,4 +1,4 @@
-//! Shapes of the parts of a document that cannot be read straight into its types (STATE-8, STATE-33).
+//! Checks a document as a tree of JSON and reports every problem, after it could not be read straight into its types (STATE-8, STATE-33).
 
 use serde_json::{Map, Value};
 
@@ -8,13 +8,13 @@ use crate::machine::Name;
 use crate::machine::stored::{NameScope, Stored};
 use crate::shape::{Checker, Shape, ShapeProblem, kind_of, optional};
 
-/// Documents do not have it yet; a later format would.
+/// Name of a field that documents do not have yet; a later format would have it.
 pub(super) const SCHEMA_VERSION_FIELD: &str = "schemaVersion";
 
 /// Version of the format of state.json; a document without the field has it (D4).
 pub const FORMAT: u64 = 1;
 
-/// A finding, with the kind that follows from its place.
+/// Turns a finding into a problem, whose kind follows from the path.
 pub(super) fn problem(ShapeProblem { path, message }: ShapeProblem) -> StateProblem {
     let kind = match is_in_codon(&path) {
         true => ProblemKind::InvalidCodon,
@@ -31,7 +31,7 @@ fn is_in_codon(path: &str) -> bool {
         && steps.next().is_some_and(|codon| codon.starts_with("codons["))
 }
 
-/// The whole document.
+/// Checks the whole document.
 pub(super) fn document(checker: &mut Checker, document: &mut Value) {
     HankweaveState::check(checker, document);
     if document.is_object() {
@@ -57,6 +57,7 @@ impl Shape for CodonExecution {
     }
 }
 
+/// Checks the status of a codon and returns it if it is one.
 fn status(checker: &mut Checker, codon: &mut Map<String, Value>) -> Option<CodonStatus> {
     checker.within(CodonExecution::TAG, |checker| {
         let Some(status) = codon
@@ -71,6 +72,7 @@ fn status(checker: &mut Checker, codon: &mut Map<String, Value>) -> Option<Codon
     })
 }
 
+/// Checks a codon of a known status.
 fn codon_in(checker: &mut Checker, codon: &mut Map<String, Value>, status: CodonStatus) {
     let state = CODON
         .states
@@ -112,6 +114,7 @@ fn codon_in_no_status(checker: &mut Checker, codon: &mut Map<String, Value>) {
     }
 }
 
+/// Checks the value of a field that the codon machine declares.
 fn known_field(checker: &mut Checker, name: &str, value: &mut Value, status: Option<CodonStatus>) {
     if name == "exitCode" && status == Some(CodonStatus::Completed) && value.as_i64() != Some(0) {
         let message = format!("is {value}, and the agent of a completed codon exits with 0");

@@ -1,7 +1,7 @@
-//! Bytes to document and back (D3, STATE-33).
+//! Reads the bytes of state.json into a document, and writes a document (D3, STATE-33).
 //!
-//! A good file is read once, straight into its types. Only when that fails the text is read again, as a tree in which every problem is
-//! looked for; files that are merely unusual, such as those with `null` for an absent field, come through there.
+//! A good file is read once, straight into its types. Only when that fails, the text is read again, as a tree in which every problem is looked for. Files that
+//! are merely unusual, such as those with `null` for an absent field, are read in this second way.
 
 use serde::Deserialize;
 
@@ -12,13 +12,13 @@ use super::{HankweaveState, ProblemKind, StateProblem};
 use crate::shape::depth::is_deeper_than;
 use crate::shape::{Checker, ShapeProblem, syntax};
 
-/// Larger files are refused before they are parsed (D3).
+/// Size limit of state.json in bytes; larger files are refused before they are parsed (D3).
 ///
 /// A codon takes 1.4 KB, so this is room for 180,000 of them: four months with one each minute. A usual file is read in 1.9 times its size, an unusual one
 /// in 5.7 times, so the limit also keeps a planted file from using up a machine's memory.
 pub const MAX_STATE_BYTES: usize = 256 << 20;
 
-/// Objects and lists may be nested so deep (D3).
+/// Limit of the nesting of objects and lists (D3).
 pub const MAX_STATE_DEPTH: usize = 64;
 
 /// Reads and checks a document.
@@ -79,17 +79,17 @@ fn is_whole(state: &HankweaveState) -> bool {
     state.extra.get(SCHEMA_VERSION_FIELD).is_none() && Outline::of(state).problems().is_empty()
 }
 
-/// Finds every problem; where there is none after all, the document.
+/// Reads the text as a tree and returns every problem, or the document if there is none after all.
 fn parse_slowly(bytes: &[u8]) -> Result<HankweaveState, Vec<StateProblem>> {
-    let (mut tree, twice) = tree::read(bytes).map_err(|error| vec![not_json(&error)])?;
-    let twice = twice
+    let (mut tree, repeated_names) = tree::read(bytes).map_err(|error| vec![not_json(&error)])?;
+    let repeated_names = repeated_names
         .into_iter()
         .map(|ShapeProblem { path, message }| StateProblem {
             kind: ProblemKind::CorruptedData,
             path,
             message,
         });
-    let mut problems: Vec<_> = twice.collect();
+    let mut problems: Vec<_> = repeated_names.collect();
     let mut checker = Checker::default();
     document(&mut checker, &mut tree);
     problems.extend(checker.into_findings().into_iter().map(problem));
@@ -97,7 +97,7 @@ fn parse_slowly(bytes: &[u8]) -> Result<HankweaveState, Vec<StateProblem>> {
     if !problems.is_empty() {
         return Err(problems);
     }
-    // The checks know what the types accept, so this is not expected to fail.
+    // The checks refuse all that the types refuse, so this is not expected to fail.
     let state = serde_path_to_error::deserialize(tree);
     state.map_err(|error| {
         vec![StateProblem {
@@ -108,7 +108,7 @@ fn parse_slowly(bytes: &[u8]) -> Result<HankweaveState, Vec<StateProblem>> {
     })
 }
 
-/// The reason with its line and column, in words for people.
+/// Returns the problem of a text that is not JSON, with its line and column, in words for people.
 fn not_json(error: &serde_json::Error) -> StateProblem {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());

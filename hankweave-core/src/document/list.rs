@@ -1,4 +1,4 @@
-//! A list that grows, and whose snapshots are cheap.
+//! A growing list whose clones share their elements in pieces. It holds codons and plans, so that a snapshot of a document is cheap.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -9,17 +9,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::shape::{Checker, Shape, Value};
 
-/// Elements that are shared together.
+/// Number of elements in a piece, which clones of a list share as a whole.
 ///
-/// A change after a clone copies one piece and a pointer for each of the others: a hundred and fifty of them for ten thousand elements.
+/// A change after a clone copies one piece, and a pointer for each other piece: about 150 pointers for ten thousand elements.
 const PIECE: usize = 64;
 
 /// A list that is cheap to clone and cheap to change after that.
 ///
-/// A vector in the place of it would be copied whole with the first change after each clone, so a run would cost the square of its codons.
+/// A vector would be copied whole with the first change after each clone, so the work of a run would grow with the square of its codons.
 #[derive(Clone)]
 pub struct SharedList<T> {
-    /// Each but the last has [`PIECE`] elements; none is empty.
+    /// Every piece but the last has [`PIECE`] elements; none is empty.
     pieces: Vec<Arc<Vec<T>>>,
 }
 
@@ -30,7 +30,7 @@ impl<T> SharedList<T> {
         Self { pieces: Vec::new() }
     }
 
-    /// How many elements there are.
+    /// Number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         match self.pieces.split_last() {
@@ -39,7 +39,7 @@ impl<T> SharedList<T> {
         }
     }
 
-    /// Whether there is none.
+    /// Whether the list has no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
@@ -69,7 +69,7 @@ impl<T> SharedList<T> {
         self.range(0..self.len())
     }
 
-    /// Returns the elements at those of these positions that exist.
+    /// Returns the elements at these positions; positions after the end are ignored.
     #[must_use]
     pub fn range(&self, positions: Range<usize>) -> SharedIter<'_, T> {
         let back = positions.end.min(self.len());
@@ -103,12 +103,12 @@ impl<T: Clone> SharedList<T> {
         }
     }
 
-    /// Puts `elements` in place of those at `positions`. It copies what follows them and a piece in front, however long the list is.
+    /// Replaces the elements at `positions` by `elements`. The elements after them and at most one piece in front are copied, however long the list is.
     pub fn splice(&mut self, positions: Range<usize>, elements: Vec<T>) {
-        let behind: Vec<T> = self.range(positions.end..self.len()).cloned().collect();
+        let after: Vec<T> = self.range(positions.end..self.len()).cloned().collect();
         self.truncate(positions.start);
         self.extend(elements);
-        self.extend(behind);
+        self.extend(after);
     }
 }
 
@@ -121,7 +121,9 @@ impl<T: Clone> Extend<T> for SharedList<T> {
 /// The elements of a [`SharedList`].
 pub struct SharedIter<'a, T> {
     list: &'a SharedList<T>,
+    /// Position of the next element.
     front: usize,
+    /// Position after the last element.
     back: usize,
 }
 

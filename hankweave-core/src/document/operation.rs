@@ -45,7 +45,7 @@ impl Operation {
     /// Command of a run that rolls back by itself.
     pub const BY_A_RUN: &'static str = "run";
 
-    /// Returns whether a user rolled back or restored files with it. Undos do not count, nor what a run does by itself.
+    /// Returns whether this is a rollback or a restore that a user requested. Undos do not count, nor the rollbacks of a run by itself.
     #[must_use]
     pub fn is_rollback(&self) -> bool {
         matches!(self.kind, OperationKind::Rollback | OperationKind::Restore)

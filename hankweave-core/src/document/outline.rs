@@ -1,4 +1,4 @@
-//! Relations between the parts of a document (D3).
+//! Checks the relations between the parts of a document: ids that occur twice, the current run, codons that are open (D3).
 
 use std::collections::HashSet;
 
@@ -8,18 +8,20 @@ use super::{HankweaveState, ProblemKind, StateProblem};
 use crate::codon::CodonStatus;
 use crate::machine::Name;
 
-/// The ids and open codons of a document, of one that was read or of trees that may be no document.
+/// The ids and open codons of a document. They come from a document that was read, or from a tree of JSON, which may be no document: then an id may be missing.
 #[derive(Debug)]
 pub(super) struct Outline<'a> {
+    /// The id of the current run.
     current: Option<&'a str>,
     runs: Vec<RunOutline<'a>>,
+    /// The ids in the plan.
     plan: Vec<Option<&'a str>>,
 }
 
 #[derive(Debug)]
 struct RunOutline<'a> {
     id: Option<&'a str>,
-    /// The positions of the codons that have not ended.
+    /// Positions of the codons that have not ended.
     open: Vec<usize>,
 }
 
@@ -51,7 +53,7 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// Returns the ids that occur twice, a current run that does not exist, and open codons in addition to another open one.
+    /// Reports ids that occur twice, a current run that does not exist, and open codons in addition to the first open one of a run.
     pub(super) fn problems(&self) -> Vec<StateProblem> {
         let mut problems = Vec::new();
         let mut report = |kind, path: String, message: String| {
@@ -103,6 +105,7 @@ fn elements(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
 
+/// Returns the positions at which `open` is true.
 fn positions(open: impl Iterator<Item = bool>) -> Vec<usize> {
     let open = open.enumerate().filter(|(_, open)| *open);
     open.map(|(position, _)| position).collect()

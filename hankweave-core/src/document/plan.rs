@@ -1,4 +1,4 @@
-//! The execution plan of state.json.
+//! The execution plan of state.json, and its extension when a loop continues or ends.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -51,7 +51,7 @@ fn without_values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Map<
     Ok(Arc::new(codon))
 }
 
-/// Keeps only the names of the variables of a codon, its fallbacks and their MCP servers (X10).
+/// Removes the values, not the names, of the variables of a codon, of its fallbacks, and of their MCP servers (X10).
 fn conceal(codon: &mut Map<String, Value>) {
     conceal_agent(codon);
     let fallbacks = codon.get_mut("fallback").and_then(Value::as_array_mut);
@@ -201,22 +201,22 @@ pub struct AddedEntry {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MisfitExtension {
-    /// It names a codon that the plan does not have.
+    /// The extension names a codon that the plan does not have.
     #[error("codon `{0}` is not in the plan")]
     Unknown(CodonId),
-    /// It drops more than there is.
+    /// The extension drops more entries than follow.
     #[error("less than {0} entries follow in the plan")]
     TooFew(u32),
-    /// It adds a codon that the plan has.
+    /// The extension adds a codon that the plan has.
     #[error("codon `{0}` is in the plan twice")]
     Twice(CodonId),
-    /// It has neither a configuration nor an entry to take one from.
+    /// An added entry has neither a configuration nor an entry to take one from.
     #[error("codon `{0}` has no configuration")]
     NoConfiguration(CodonId),
 }
 
 impl AddedEntry {
-    /// Refers to the newest entry of `plan` of this codon, if their configurations are equal.
+    /// Makes the addition of `entry` to `plan`. If the newest entry of the codon in the plan has an equal configuration, the addition refers to that entry.
     #[must_use]
     pub fn of(entry: PlanEntry, plan: &SharedList<PlanEntry>) -> Self {
         let configured = entry.codon_id.configured();
@@ -231,6 +231,7 @@ impl AddedEntry {
         }
     }
 
+    /// Returns the entry to add, with its configuration.
     fn in_plan(&self, plan: &SharedList<PlanEntry>) -> Result<PlanEntry, MisfitExtension> {
         let codon = match (&self.codon, &self.like) {
             (Some(codon), _) => codon.clone(),
@@ -247,20 +248,20 @@ impl AddedEntry {
 }
 
 impl PlanExtension {
-    /// Changes `plan`: all of it, or nothing. Returns the position from which on it has changed.
+    /// Changes `plan`; after an error the plan is as before. Returns the position of the first changed entry.
     ///
     /// # Errors
     ///
-    /// [`MisfitExtension`] when it is not about this plan.
+    /// [`MisfitExtension`] when the extension was not made for this plan.
     pub fn extend(&self, plan: &mut SharedList<PlanEntry>) -> Result<usize, MisfitExtension> {
-        let begin = position(plan, &self.after)? + 1;
+        let start = position(plan, &self.after)? + 1;
         let dropped = usize::try_from(self.dropped).unwrap_or(usize::MAX);
-        let end = begin.checked_add(dropped).filter(|end| *end <= plan.len());
+        let end = start.checked_add(dropped).filter(|end| *end <= plan.len());
         let end = end.ok_or(MisfitExtension::TooFew(self.dropped))?;
         let entries = self.entries.iter().map(|entry| entry.in_plan(plan));
         let entries: Vec<PlanEntry> = entries.collect::<Result<_, _>>()?;
         let stays = |id: &CodonId| {
-            let mut known = plan.range(0..begin).chain(plan.range(end..plan.len()));
+            let mut known = plan.range(0..start).chain(plan.range(end..plan.len()));
             known.any(|known| known.codon_id == *id)
         };
         for (index, PlanEntry { codon_id, .. }) in entries.iter().enumerate() {
@@ -268,12 +269,12 @@ impl PlanExtension {
                 return Err(MisfitExtension::Twice(codon_id.clone()));
             }
         }
-        plan.splice(begin..end, entries);
-        Ok(begin)
+        plan.splice(start..end, entries);
+        Ok(start)
     }
 }
 
-/// Returns the position of the codon; searched from the end, near which a loop grows.
+/// Returns the position of the codon. The search starts at the end, near which a loop grows.
 fn position(plan: &SharedList<PlanEntry>, id: &CodonId) -> Result<usize, MisfitExtension> {
     let found = plan.iter().rposition(|entry| entry.codon_id == *id);
     found.ok_or_else(|| MisfitExtension::Unknown(id.clone()))
@@ -284,7 +285,7 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// Reads a plan in which equal configurations are kept once: a loop of ten thousand iterations has as many copies of one in the file.
+/// Reads a plan and shares equal configurations: for a loop of ten thousand iterations the file has as many copies of one.
 pub(crate) fn read_plan<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<SharedList<PlanEntry>, D::Error> {

@@ -46,7 +46,7 @@ pub struct StateProblem {
 }
 
 impl StateProblem {
-    /// About the document as a whole.
+    /// Returns a problem of the document as a whole.
     pub(crate) fn corrupted(message: impl Into<String>) -> Self {
         Self {
             kind: ProblemKind::CorruptedData,
@@ -56,7 +56,7 @@ impl StateProblem {
     }
 }
 
-/// One thing about a document that a person should know. As JSON: `{type, message, path}`.
+/// One fact about a document that a person should know. As JSON: `{type, message, path}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StateWarning {
     /// The kind; JSON `type`.

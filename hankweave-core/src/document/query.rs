@@ -1,4 +1,4 @@
-//! Read-only views of the document.
+//! Queries of the document: runs, plans, checkpoints, and sums of cost and tokens.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl HankweaveState {
     /// Returns the position of the fresh run that started the history of a run.
     pub(crate) fn root_of(&self, id: &RunId) -> Option<usize> {
         let mut wanted = id;
-        // A run continues an older one.
+        // The runs are newest first, and a run continues an older one, so one pass follows the sources to the fresh run.
         self.runs
             .iter()
             .position(|run| match run.starting_conditions.source() {
@@ -37,7 +37,7 @@ impl HankweaveState {
             })
     }
 
-    /// Returns the position of the fresh run whose plan is in force: the newest one that has not left it.
+    /// Returns the position of the fresh run whose plan is in force: the newest one without a `left_plan`.
     pub(crate) fn root_in_force(&self) -> Option<usize> {
         let is_root = |run: &RunRecord| run.starting_conditions.source().is_none();
         self.runs
@@ -45,7 +45,7 @@ impl HankweaveState {
             .position(|run| is_root(run) && run.left_plan.is_none())
     }
 
-    /// Returns the plan that was left with the history of a position; `None` where its plan is in force or was not kept.
+    /// Returns the plan of the history that `position` belongs to, if that plan was left for another; `None` where it is in force or was not kept.
     #[must_use]
     pub fn left_plan_at(&self, position: &ContinuationSource) -> Option<&SharedList<PlanEntry>> {
         self.runs[self.root_of(&position.run_id)?].left_plan.as_ref()
@@ -60,14 +60,14 @@ impl HankweaveState {
 
     /// Returns the position of a codon in the plan.
     ///
-    /// It is searched outward from the place that the runs have reached: near it is what a decision asks for, however long the plan is.
+    /// The search goes outward from the position that the runs have reached: decisions look for codons near it, however long the plan is.
     #[must_use]
     pub fn planned_at(&self, id: &CodonId) -> Option<usize> {
         let plan = &self.execution_plan;
         let ran: usize = self.runs.iter().map(|run| run.codons.len()).sum();
-        let here = ran.min(plan.len());
-        let outward =
-            (0..plan.len()).flat_map(|distance| [here.checked_sub(distance + 1), here.checked_add(distance)]);
+        let reached = ran.min(plan.len());
+        let outward = (0..plan.len())
+            .flat_map(|distance| [reached.checked_sub(distance + 1), reached.checked_add(distance)]);
         let mut inside = outward.flatten().filter(|position| *position < plan.len());
         inside.find(|position| plan[*position].codon_id == *id)
     }
@@ -78,17 +78,19 @@ impl HankweaveState {
         Some(&self.execution_plan[self.planned_at(id)?])
     }
 
-    /// Returns the usage of all ended attempts' agents in this session, and in those of which it is a copy. An agent that reports the sum of a
-    /// session counts them as well (AGENT-71).
+    /// Returns the usage of all ended attempts' agents in this session, and in the sessions of which it is a copy. An agent that reports the sum of a session
+    /// counts those as well (AGENT-71).
     #[must_use]
     pub fn carried_in(&self, session: &SessionId) -> UsageTotals {
-        let (mut carried, mut copied) = (UsageTotals::default(), HashSet::new());
+        // `seen` ends the search if sessions are copies of one another, as only a damaged file says.
+        let (mut carried, mut seen) = (UsageTotals::default(), HashSet::new());
         let mut next = Some(session);
-        while let Some(session) = next.filter(|session| copied.insert(*session)) {
+        while let Some(session) = next.filter(|session| seen.insert(*session)) {
             let used = self.used_in(session);
             carried.tokens += used.tokens;
             carried.cost += used.cost;
             carried.lower_bound |= used.lower_bound;
+            // The record that opened the session; if it resumed another one, this session is a copy of that.
             let mut codons = self.runs.iter().flat_map(|run| &run.codons);
             let record = codons.find(|record| {
                 record.agent_session_id() == Some(session) && record.previous_session_id() != Some(session)
@@ -102,9 +104,9 @@ impl HankweaveState {
     #[must_use]
     pub fn used_in(&self, session: &SessionId) -> UsageTotals {
         let codons = self.runs.iter().flat_map(|run| &run.codons);
-        let same =
+        let ended =
             codons.filter(|record| record.end_time().is_some() && record.agent_session_id() == Some(session));
-        same.fold(UsageTotals::default(), |mut used, record| {
+        ended.fold(UsageTotals::default(), |mut used, record| {
             used.tokens += record.agent_tokens();
             used.cost += record.agent_cost();
             used.lower_bound |= record.agent_cost_is_lower_bound();
@@ -124,12 +126,13 @@ impl HankweaveState {
         self.removed().flat_map(|removed| &removed.checkpoints).collect()
     }
 
-    /// Every commit that the document names, in the order of the document; blank ones and those that a cleanup has removed are left out.
+    /// Every commit that the document names: the first checkpoint, then those of the pending rollback, the operations and the runs. Blank ones and those that a
+    /// cleanup has removed are left out.
     pub fn checkpoints(&self) -> impl Iterator<Item = &CheckpointSha> {
         let runs = self.runs.iter().flat_map(|run| {
             let codons = run.codons.iter().flat_map(|codon| codon.checkpoints());
-            let beginning = run.starting_conditions.checkpoint();
-            beginning.into_iter().chain(codons.map(|(_, sha)| sha))
+            let start = run.starting_conditions.checkpoint();
+            start.into_iter().chain(codons.map(|(_, sha)| sha))
         });
         let pending = self.pending_rollback.iter();
         let pending =
@@ -181,14 +184,14 @@ impl RunRecord {
         self.codons.iter().any(|codon| codon.cost_is_lower_bound())
     }
 
-    /// Whether more was spent than is recorded, also by an agent that works or was cut off: it may be in the middle of an answer.
+    /// Whether more was spent than is recorded, or an agent works and may be in the middle of an answer.
     #[must_use]
     pub fn spends_at_least(&self) -> bool {
         let works = |open: &CodonExecution| open.status() == CodonStatus::Running;
         self.cost_is_lower_bound() || self.open_codon().is_some_and(works)
     }
 
-    /// The tokens that go with [`codon_cost`](Self::codon_cost).
+    /// Returns the tokens of the run's codons, by the rule of [`codon_cost`](Self::codon_cost).
     #[must_use]
     pub fn codon_tokens(&self) -> TokenUsage {
         self.codons.iter().map(|codon| codon.codon_tokens()).sum()

@@ -75,7 +75,7 @@ impl RunRecord {
         codons.find(|codon| !codon.is_terminal())
     }
 
-    /// Whether it is a rehearsal: no run continues it.
+    /// Whether the run is a rehearsal, which no run continues.
     #[must_use]
     pub const fn is_rehearsal(&self) -> bool {
         matches!(
@@ -84,9 +84,9 @@ impl RunRecord {
         )
     }
 
-    /// The life of the run as a value of its machine.
+    /// Returns the life of the run as a value of the run machine.
     ///
-    /// Returns the life of the run. An ended run of a damaged file that lacks its end is taken to have ended when it started.
+    /// An ended run of a damaged file that lacks its end is taken to have ended when it started.
     #[must_use]
     pub fn life(&self) -> RunLife {
         let (run_id, start_time) = (self.run_id.clone(), self.start_time);
@@ -111,7 +111,7 @@ impl RunRecord {
         }
     }
 
-    /// Takes a step of the run machine; a run that has ended has none.
+    /// Makes a step of the run machine, each of which ends the run; a run that has ended has none.
     pub(crate) fn end(&mut self, transition: RunTransition) -> Result<(), InvalidTransition> {
         let ended = self.life().apply(transition)?;
         self.status = ended.status();
@@ -166,7 +166,7 @@ impl StartingConditions {
         }
     }
 
-    /// Returns the conditions of a rehearsal, made from those of a run that starts from nothing.
+    /// Marks the conditions of a fresh run as those of a rehearsal, or not; those of a run that continues stay.
     #[must_use]
     pub fn of_rehearsal(mut self, is_rehearsal: bool) -> Self {
         if let Self::Fresh { rehearsal, .. } = &mut self {
@@ -270,7 +270,7 @@ impl ContinuationSource {
     }
 }
 
-/// `null` and an empty string both mean the start of the run (STATE-6).
+/// Reads a codon id; `null` and an empty string both mean the start of the run (STATE-6).
 fn codon_or_beginning<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<CodonId>, D::Error> {
     match Option::<Cow<'de, str>>::deserialize(deserializer)? {
         Some(text) if !text.is_empty() => CodonId::new(text).map(Some).map_err(D::Error::custom),

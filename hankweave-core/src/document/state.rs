@@ -1,4 +1,4 @@
-//! The document as a whole (STATE-5).
+//! The state document as a whole, with its smaller parts: the answer to an approval and the pending rollback (STATE-5).
 
 use crate::time::Timestamp;
 use std::collections::VecDeque;
@@ -105,7 +105,7 @@ pub struct Approval {
 }
 
 impl Approval {
-    /// Returns when it was given, of one that is recorded at `recorded`.
+    /// Returns when the answer was given; `recorded` is when it was recorded, which is never earlier.
     #[must_use]
     pub fn given_at(&self, recorded: Timestamp) -> Timestamp {
         self.at.map_or(recorded, |given| given.min(recorded))
@@ -140,7 +140,7 @@ pub struct PendingRollback {
 }
 
 impl PendingRollback {
-    /// Returns whether a user chose the target; otherwise a run rolls back by itself.
+    /// Returns whether a user chose the rollback; if not, a run rolls back by itself.
     #[must_use]
     pub fn is_chosen(&self) -> bool {
         let operation = self.operation.as_ref();

@@ -1,4 +1,4 @@
-//! JSON text as a tree of values, with the names that an object has twice.
+//! Reads JSON text into a tree of values, and reports the names that an object has twice.
 //!
 //! A parser that keeps the last of two values would let two readers of one file see different documents, so a name that occurs twice is a problem.
 
@@ -22,6 +22,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<(Value, Vec<ShapeProblem>), serde_jso
     Ok((value, checker.into_findings()))
 }
 
+/// Reader of one value, which reports repeated names to the checker.
 struct TreeSeed<'a>(&'a mut Checker);
 
 impl<'de> DeserializeSeed<'de> for TreeSeed<'_> {

@@ -10,7 +10,7 @@ use crate::id::{CheckpointSha, RunId};
 /// Two sums closer than this count as equal (STATE-2).
 const COST_TOLERANCE: Usd = Usd::from_micros(1);
 
-/// Known facts about the environment of a document; an unknown one gives no warnings.
+/// Known facts about the environment of a document; a fact that is unknown gives no warnings.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WarningContext<'a> {
     /// The commits that exist.
@@ -21,14 +21,16 @@ pub struct WarningContext<'a> {
 
 /// Every warning about a document.
 #[must_use]
-pub fn warnings(state: &HankweaveState, surroundings: WarningContext<'_>) -> Vec<StateWarning> {
+pub fn warnings(state: &HankweaveState, context: WarningContext<'_>) -> Vec<StateWarning> {
     let mut warnings = Vec::new();
-    let known = surroundings.checkpoints;
+    let checkpoints = context.checkpoints;
     let removed = state.removed_checkpoints();
-    let exists =
-        |sha: &CheckpointSha| removed.contains(sha) || known.is_none_or(|known| known.find(sha).is_some());
+    // A checkpoint that a cleanup has removed is not reported, nor any while the commits are unknown.
+    let is_expected = |sha: &CheckpointSha| {
+        removed.contains(sha) || checkpoints.is_none_or(|known| known.find(sha).is_some())
+    };
     let mut checkpoint = |path: String, sha: &CheckpointSha| {
-        if !sha.is_blank() && !exists(sha) {
+        if !sha.is_blank() && !is_expected(sha) {
             warnings.push(missing(path, format!("commit `{sha}` is not in the repository")));
         }
     };
@@ -42,9 +44,9 @@ pub fn warnings(state: &HankweaveState, surroundings: WarningContext<'_>) -> Vec
     for (index, run) in state.runs.iter().enumerate() {
         run_checkpoints(run, &format!("runs[{index}]"), &mut checkpoint);
     }
-    let known: HashSet<&RunId> = state.runs.iter().map(|run| &run.run_id).collect();
+    let run_ids: HashSet<&RunId> = state.runs.iter().map(|run| &run.run_id).collect();
     for (index, run) in state.runs.iter().enumerate() {
-        warnings.extend(missing_source(run, &known, index));
+        warnings.extend(missing_source(run, &run_ids, index));
     }
     for (run_index, run) in state.runs.iter().enumerate() {
         for (index, codon) in run.codons.iter().enumerate() {
@@ -53,7 +55,7 @@ pub fn warnings(state: &HankweaveState, surroundings: WarningContext<'_>) -> Vec
             warnings.extend(cost_mismatch(codon, &path));
         }
     }
-    warnings.extend(orphaned_folders(state, surroundings.run_folders));
+    warnings.extend(orphaned_folders(state, context.run_folders));
     warnings
 }
 
@@ -78,10 +80,10 @@ fn run_checkpoints(run: &RunRecord, path: &str, checkpoint: &mut impl FnMut(Stri
     }
 }
 
-/// The history before such a run is not part of any thread any more.
-fn missing_source(run: &RunRecord, known: &HashSet<&RunId>, index: usize) -> Option<StateWarning> {
+/// Warns of a run that continues one which the document does not have; the history before it belongs to no thread then.
+fn missing_source(run: &RunRecord, run_ids: &HashSet<&RunId>, index: usize) -> Option<StateWarning> {
     let source = run.starting_conditions.source()?;
-    let lost = !known.contains(&source.run_id);
+    let lost = !run_ids.contains(&source.run_id);
     lost.then(|| StateWarning {
         kind: WarningKind::MissingRun,
         path: format!("runs[{index}].startingConditions.source.runId"),
@@ -92,7 +94,7 @@ fn missing_source(run: &RunRecord, known: &HashSet<&RunId>, index: usize) -> Opt
     })
 }
 
-/// The older system wrote a blank SHA when git failed (STATE-35).
+/// Warns of a completed codon without a checkpoint: the older system wrote a blank SHA when git failed (STATE-35).
 fn blank_completion(codon: &CodonExecution, path: &str) -> Option<StateWarning> {
     let (checkpoint_type, sha) = codon.end_checkpoint()?;
     let blank = checkpoint_type == CheckpointType::Completed && sha.is_blank();

@@ -1,6 +1,6 @@
-//! The border between a transition's metadata as the events carry it and the typed transition.
+//! Converts the metadata of a codon's transition between two forms: the JSON object in an event, and the typed transition of the codon machine.
 //!
-//! What a transition demands is in the table of the codon machine. The documented metadata differs from it in a few names (every checkpoint is a
+//! The fields of a transition are in the table of the codon machine. The JSON object differs from the table in a few names (every checkpoint is a
 //! `checkpointSha`) and rules (a blank completion checkpoint, a `failedDuring` earlier than `from`), and only those are written here (STATE-16, STATE-17).
 
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use crate::machine::{Edge, Field};
 use crate::shape::Checker;
 use crate::time::Timestamp;
 
-/// The metadata of an event lack what the target state demands.
+/// The metadata of an event do not have all fields of the transition, or not with valid values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", describe(*to, missing, invalid))]
 #[non_exhaustive]
@@ -20,7 +20,7 @@ pub struct MetadataError {
     pub to: CodonStatus,
     /// Required names that are absent or `null`, in the order of the documentation.
     pub missing: Vec<&'static str>,
-    /// Names whose value is not what it must be.
+    /// Names whose value is not valid.
     pub invalid: Vec<&'static str>,
 }
 
@@ -41,15 +41,15 @@ fn describe(to: CodonStatus, missing: &[&str], invalid: &[&str]) -> String {
     parts.join("; ")
 }
 
-/// Returns the documented name of a transition's field; no transition has two checkpoints.
-fn documented(stored_name: &'static str) -> &'static str {
+/// Returns the name of a transition's field in events; no transition has two checkpoints.
+fn name_in_event(stored_name: &'static str) -> &'static str {
     match stored_name.ends_with("Checkpoint") {
         true => "checkpointSha",
         false => stored_name,
     }
 }
 
-/// Returns the name under which an event has the phase in which a codon ended; a step to any other state has no such name.
+/// Returns the name under which an event that ends a codon has the phase in which it ended; `None` for a step to any state but failed and skipped.
 const fn phase_name(to: CodonStatus) -> Option<&'static str> {
     if matches!(to, CodonStatus::Failed) {
         Some("failedDuring")
@@ -60,8 +60,8 @@ const fn phase_name(to: CodonStatus) -> Option<&'static str> {
     }
 }
 
-/// Returns the value of a name that the metadata may leave out although the transition has it.
-fn left_out(stored_name: &str, at: Timestamp) -> Option<Value> {
+/// Returns the value of a field that the metadata may leave out although the transition needs it.
+fn default_value(stored_name: &str, at: Timestamp) -> Option<Value> {
     match stored_name {
         "endTime" => Some(json!(at)),
         "resultMessageReceived" => Some(json!(false)),
@@ -69,7 +69,7 @@ fn left_out(stored_name: &str, at: Timestamp) -> Option<Value> {
     }
 }
 
-/// Returns the step to a state as the codon machine declares it; all edges to one state have equal demands.
+/// Returns an edge to a state; all edges to one state have equal metadata.
 fn edge_to(to: CodonStatus) -> Option<&'static Edge> {
     let mut states = CODON.states.iter();
     let state = states.find(|state| state.stored_name == to.as_str())?;
@@ -95,7 +95,7 @@ pub fn decode_metadata(
         missing: Vec::new(),
         invalid: Vec::new(),
     };
-    // Everything is looked at before the first `?`, so that all problems are found.
+    // Both are read before either is looked at, so that all problems are found.
     let transition = fields.transition(at);
     let phase = phase_name(to).map_or(Some(from), |name| fields.phase(name, from));
     match (transition, phase) {
@@ -108,6 +108,7 @@ pub fn decode_metadata(
     }
 }
 
+/// Reader of metadata that collects the problems.
 struct MetadataReader<'a> {
     metadata: Option<&'a Map<String, Value>>,
     to: CodonStatus,
@@ -121,11 +122,11 @@ impl MetadataReader<'_> {
         let edge = edge_to(self.to)?;
         let mut supplied = Map::new();
         for field in edge.metadata {
-            let name = documented(field.stored_name);
+            let name = name_in_event(field.stored_name);
             let value = self
                 .get(name)
                 .cloned()
-                .or_else(|| left_out(field.stored_name, at));
+                .or_else(|| default_value(field.stored_name, at));
             match value {
                 Some(value) => {
                     drop(supplied.insert(field.stored_name.to_owned(), self.checked(field, value)))
@@ -141,12 +142,12 @@ impl MetadataReader<'_> {
         if !edge.metadata.is_empty() {
             transition["metadata"] = Value::Object(supplied);
         }
-        // What is checked can be read, so this is not expected to fail.
+        // The checks refuse all that the type refuses, so this is not expected to fail.
         let read = CodonTransition::deserialize(transition);
         read.map_err(|_| self.invalid.push("metadata")).ok()
     }
 
-    /// A value as the target state stores it; noted where it is not what that demands.
+    /// Returns a value as the target state stores it, and notes the name of an invalid one.
     fn checked(&mut self, field: &Field, mut value: Value) -> Value {
         let mut checker = Checker::default();
         if let Some(check) = CodonExecution::shape_of(Some(self.to), field.stored_name) {
@@ -155,7 +156,7 @@ impl MetadataReader<'_> {
         let is_blank = value.as_str().is_some_and(|text| text.trim().is_empty());
         let names_no_commit = field.stored_name == "completionCheckpoint" && is_blank;
         if names_no_commit || !checker.into_findings().is_empty() {
-            self.invalid.push(documented(field.stored_name));
+            self.invalid.push(name_in_event(field.stored_name));
         }
         value
     }
@@ -165,7 +166,7 @@ impl MetadataReader<'_> {
         value.filter(|value| !value.is_null())
     }
 
-    /// The phase in which the codon ended: active, and not later than the state it is in (STATE-18).
+    /// Reads the phase in which the codon ended; it must not be later than `from`, the phase that the event leaves (STATE-18).
     fn phase(&mut self, name: &'static str, from: CodonPhase) -> Option<CodonPhase> {
         let Some(value) = self.get(name) else {
             self.missing.push(name);
@@ -196,7 +197,7 @@ pub fn encode_metadata(transition: &CodonTransition, from: CodonPhase) -> Map<St
             .as_ref()
             .and_then(|supplied| supplied.get(field.stored_name));
         if let Some(value) = value.filter(|value| !value.is_null()) {
-            metadata.insert(documented(field.stored_name).to_owned(), value.clone());
+            metadata.insert(name_in_event(field.stored_name).to_owned(), value.clone());
         }
     }
     if let Some(name) = phase_name(transition.target()) {

@@ -1,4 +1,4 @@
-//! The facts that change the state document, and the envelope in which they are recorded.
+//! Events, the facts that change the state document: how they are read and checked, and the envelope in which they are recorded.
 
 mod metadata;
 mod read;

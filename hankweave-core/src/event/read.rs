@@ -16,16 +16,16 @@ pub struct InvalidEvent {
     pub kind: InvalidEventKind,
     /// The names that are missing or wrong: `type`, `data`, or names of the data; each once.
     pub fields: Vec<String>,
-    /// Every part of the mistake.
+    /// All mistakes in words for people.
     pub message: String,
 }
 
 /// The sorts of values that are no events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InvalidEventKind {
-    /// A transition from or to a state that does not exist, and nothing else is wrong: no table has such an edge.
+    /// A transition from or to a state that does not exist, and nothing else is wrong.
     NoSuchState,
-    /// Data that are missing or that are not what they must be.
+    /// Data that are missing or not valid.
     Data,
 }
 
@@ -64,7 +64,7 @@ impl StateEvent {
         checker.object(&mut data, rules);
         let findings = checker.into_findings();
         if findings.is_empty() {
-            // The rules know what the types accept, so this is not expected to fail.
+            // The rules refuse all that the types refuse, so this is not expected to fail.
             return Self::deserialize(json!({"type": name, "data": data})).map_err(|error| {
                 let path = String::from("data");
                 let message = error.to_string();
@@ -79,10 +79,10 @@ impl StateEvent {
     }
 }
 
-/// Whether the finding is about a text where the name of a state must be; only a transition has such fields.
+/// Whether the finding is about a text in `from` or `to`, where the name of a state must be; only a transition has these fields.
 fn names_no_state(finding: &ShapeProblem, data: &Value) -> bool {
-    let is_end = ["from", "to"].contains(&finding.path.as_str());
-    is_end && data[finding.path.as_str()].is_string()
+    let is_state_field = ["from", "to"].contains(&finding.path.as_str());
+    is_state_field && data[finding.path.as_str()].is_string()
 }
 
 impl InvalidEvent {
@@ -96,13 +96,13 @@ impl InvalidEvent {
     }
 
     fn no_such_state(data: &Value, findings: Vec<ShapeProblem>) -> Self {
-        let end = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
+        let state = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
         Self {
             kind: InvalidEventKind::NoSuchState,
             message: format!(
                 "Invalid transition from {} to {}: a codon is {}",
-                end("from"),
-                end("to"),
+                state("from"),
+                state("to"),
                 CodonStatus::NAMES.join(", ")
             ),
             fields: fields(&findings),
@@ -125,7 +125,7 @@ impl InvalidEvent {
     }
 }
 
-/// The first step of each path, each once.
+/// Returns the names of data in which there are findings: the first name of each path, each once.
 fn fields(findings: &[ShapeProblem]) -> Vec<String> {
     let mut fields: Vec<String> = Vec::new();
     for finding in findings {

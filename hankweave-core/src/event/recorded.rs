@@ -1,4 +1,4 @@
-//! An event with its place in history.
+//! The envelope of a recorded event: its number and its time.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,11 +7,11 @@ use crate::time::Timestamp;
 /// An event with the number and the time that the state manager gave it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recorded<E> {
-    /// Its place in history: grows with every recorded event of an execution directory, never used twice.
+    /// Number of the event: grows with every recorded event of an execution directory, never used twice.
     pub seq: u64,
     /// When it was recorded; for people, never for ordering.
     pub at: Timestamp,
-    /// Event.
+    /// The event itself.
     #[serde(flatten)]
     pub event: E,
 }

@@ -407,6 +407,7 @@ impl StateEvent {
         }
     }
 
+    /// Adds a name to the metadata of a codon's transition; other events stay as they are.
     fn with_note(mut self, name: &str, value: Value) -> Self {
         if let Self::CodonTransitioned { metadata, .. } = &mut self {
             metadata.get_or_insert_default().insert(name.to_owned(), value);

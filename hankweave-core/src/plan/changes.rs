@@ -1,4 +1,4 @@
-//! Changes of hank.json since the plan of the run was made (STATE-45).
+//! Compares hank.json with the plan of a run that continues: what has changed since the plan was made, with notices for the user (STATE-45).
 
 use std::collections::HashSet;
 
@@ -10,36 +10,36 @@ use crate::hank::Hank;
 use crate::id::{CodonId, LoopId};
 use crate::thread::ExecutionThread;
 
-/// How many codons are named in one notice.
+/// Greatest number of codons that one notice names.
 const MOST_NAMES: usize = 5;
 
 /// How a hank differs from the stored plan of a run that continues.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HankChanges {
-    /// Why the rest of the plan cannot be done with it.
+    /// Why the rest of the plan cannot be done with this hank.
     pub misfits: Vec<ExpandError>,
     /// Next codons of the plan, in order, when every codon completes.
     pub next: Vec<CodonId>,
-    /// Those of them that a loop has taken into an iteration that was planned without them.
+    /// Codons among `next` that a loop has taken into an iteration that was planned without them.
     pub taken: Vec<CodonId>,
-    /// The codons that a plan made again would run beyond those.
+    /// Codons that a new plan would run in addition to `next`.
     pub added: Vec<CodonId>,
-    /// Codons that a new plan would run in another order.
+    /// All next codons of a new plan, if it would run the common ones in another order; else empty.
     pub reordered: Vec<CodonId>,
-    /// The codons that have run and that the hank does not have any more.
+    /// Codons that have run and that the hank does not have any more.
     pub gone: Vec<CodonId>,
-    /// The plan was just made again from the hank.
+    /// Whether the plan was just made again from the hank.
     pub is_new: bool,
 }
 
-/// Compares `hank` with the plan of `state`, for a run at the position `standing`. Without a plan nothing has changed.
+/// Compares `hank` with the plan of `state`, for a run that continues at `resume_point`. Without a plan nothing has changed.
 ///
 /// `is_new` means that the plan was just made again from the hank.
 pub(super) fn hank_changes(
     state: &HankweaveState,
     thread: &ExecutionThread,
     hank: &Hank,
-    standing: &ResumePoint,
+    resume_point: &ResumePoint,
     is_new: bool,
 ) -> HankChanges {
     let plan = &state.execution_plan;
@@ -47,10 +47,10 @@ pub(super) fn hank_changes(
         return HankChanges::default();
     }
     let (ran, rest) = (
-        plan.range(0..standing.kept),
-        plan.range(standing.kept..plan.len()),
+        plan.range(0..resume_point.kept),
+        plan.range(resume_point.kept..plan.len()),
     );
-    let upcoming = ahead(hank, thread, plan, standing);
+    let upcoming = ahead(hank, thread, plan, resume_point);
     let next = ids(&upcoming);
     let places = HankPlaces::of(hank);
     let is_missing = |entry: &&PlanEntry| !places.has(entry);
@@ -68,11 +68,12 @@ pub(super) fn hank_changes(
         is_new,
         ..HankChanges::default()
     };
-    if let Ok(anew) = replan(state, thread, hank, standing) {
-        let then = ids(&ahead(hank, thread, &anew, standing));
-        changes.added = without(&then, &next);
-        if without(&then, &changes.added) != without(&next, &without(&next, &then)) {
-            changes.reordered = then;
+    if let Ok(new_plan) = replan(state, thread, hank, resume_point) {
+        let new_next = ids(&ahead(hank, thread, &new_plan, resume_point));
+        changes.added = without(&new_next, &next);
+        let dropped = without(&next, &new_next);
+        if without(&new_next, &changes.added) != without(&next, &dropped) {
+            changes.reordered = new_next;
         }
     }
     changes.taken = added_codons(plan, &upcoming, last.filter(|_| is_over && !is_new));
@@ -80,7 +81,7 @@ pub(super) fn hank_changes(
     changes
 }
 
-/// Returns codons new to the plan's iterations, or to the ended loop of `ended`.
+/// Returns the upcoming codons that the plan does not have although it has their iteration, or although their loop, that of `ended`, had ended.
 fn added_codons(
     plan: &SharedList<PlanEntry>,
     upcoming: &[PlanEntry],
@@ -91,8 +92,9 @@ fn added_codons(
     let ended = ended.and_then(loop_of);
     let is_taken = |entry: &&PlanEntry| {
         let is_reopened = || ended.is_some() && loop_of(entry) == ended;
-        let has_begun = || iteration(entry).is_some_and(|iteration| iterations.contains(&iteration));
-        !planned.contains(&entry.codon_id) && (is_reopened() || has_begun())
+        let is_in_known_iteration =
+            || iteration(entry).is_some_and(|iteration| iterations.contains(&iteration));
+        !planned.contains(&entry.codon_id) && (is_reopened() || is_in_known_iteration())
     };
     let taken = upcoming.iter().filter(is_taken);
     taken.map(|entry| entry.codon_id.clone()).collect()
@@ -113,6 +115,7 @@ fn ids(entries: &[PlanEntry]) -> Vec<CodonId> {
     entries.iter().map(|entry| entry.codon_id.clone()).collect()
 }
 
+/// Returns the error for an entry that the hank no longer has.
 fn removed(entry: &PlanEntry) -> ExpandError {
     let codon_id = entry.codon_id.clone();
     match &entry.loop_context {
@@ -154,13 +157,13 @@ fn open_loop(hank: &Hank, mut ran: SharedIter<'_, PlanEntry>) -> Option<ExpandEr
         })
 }
 
-/// Those of the first that are not among the others.
+/// Returns `ids` without those that are among `others`.
 fn without(ids: &[CodonId], others: &[CodonId]) -> Vec<CodonId> {
     ids.iter().filter(|id| !others.contains(id)).cloned().collect()
 }
 
 impl HankChanges {
-    /// Whether a plan made again is another one.
+    /// Whether a plan made again would differ.
     #[must_use]
     pub fn can_be_taken_over(&self) -> bool {
         !(self.misfits.is_empty() && self.added.is_empty() && self.reordered.is_empty())
@@ -204,7 +207,7 @@ impl HankChanges {
         format!("the plan was made again{}; {next}", self.renamed())
     }
 
-    /// A codon with a new name is a new codon.
+    /// Returns a note that names the codons that ran and are gone: a codon with a new name is a new codon.
     fn renamed(&self) -> String {
         match self.gone.is_empty() {
             true => String::new(),

@@ -1,4 +1,4 @@
-//! A run that continues, with a hank that may have changed since its start (STATE-45).
+//! The next run of a document that continues: its position, its plan, and how the hank has changed since the plan was made (STATE-45).
 
 use super::changes::{HankChanges, hank_changes};
 use super::expand::ExpandError;
@@ -8,12 +8,14 @@ use crate::document::{HankweaveState, KnownCheckpoints};
 use crate::hank::Hank;
 use crate::thread::{self, ExecutionThread, Recovery, Resume};
 
-/// Position in the plan from which the next run continues.
+/// The next run of a document, which continues earlier runs.
 #[derive(Debug)]
 pub struct ContinuedRun {
     state: HankweaveState,
+    /// The thread that the run continues.
     thread: ExecutionThread,
     resume: Resume,
+    /// Whether the plan was made again from the hank.
     is_new: bool,
 }
 
@@ -28,11 +30,11 @@ impl ContinuedRun {
         known: &dyn KnownCheckpoints,
     ) -> Option<Self> {
         let thread = thread::build(&state, None, Some(known));
-        let wish = RunIntent {
+        let intent = RunIntent {
             recovery,
             again: false,
         };
-        let resume = resume(&state, &thread, hank, wish, known);
+        let resume = resume(&state, &thread, hank, intent, known);
         (resume != Resume::Fresh).then_some(Self {
             state,
             thread,
@@ -45,21 +47,21 @@ impl ContinuedRun {
     ///
     /// # Errors
     ///
-    /// [`ExpandError`] when the hank gives the id of a codon that has run in a loop to another one, or a loop cannot be repeated.
+    /// [`ExpandError`] when the hank gives the id of a codon that has run in a loop to another codon, or a loop cannot be repeated.
     pub fn replan(&mut self, hank: &Hank) -> Result<(), ExpandError> {
-        let plan = replan(&self.state, &self.thread, hank, &self.standing(hank))?;
+        let plan = replan(&self.state, &self.thread, hank, &self.resume_point(hank))?;
         self.state.execution_plan = plan;
         self.is_new = true;
         Ok(())
     }
 
-    /// The document, with the plan as it is by now.
+    /// The document, with the new plan after [`replan`](Self::replan).
     #[must_use]
     pub fn state(&self) -> &HankweaveState {
         &self.state
     }
 
-    /// Returns how it starts.
+    /// Returns how the run starts.
     #[must_use]
     pub const fn resume(&self) -> &Resume {
         &self.resume
@@ -68,16 +70,22 @@ impl ContinuedRun {
     /// Returns the number of entries at the front of the plan that are done.
     #[must_use]
     pub fn kept(&self, hank: &Hank) -> usize {
-        self.standing(hank).kept
+        self.resume_point(hank).kept
     }
 
     /// How the hank differs from the plan.
     #[must_use]
     pub fn changes(&self, hank: &Hank) -> HankChanges {
-        hank_changes(&self.state, &self.thread, hank, &self.standing(hank), self.is_new)
+        hank_changes(
+            &self.state,
+            &self.thread,
+            hank,
+            &self.resume_point(hank),
+            self.is_new,
+        )
     }
 
-    fn standing(&self, hank: &Hank) -> ResumePoint {
+    fn resume_point(&self, hank: &Hank) -> ResumePoint {
         ResumePoint::of(&self.state, &self.thread, hank, &self.resume)
     }
 }

@@ -1,4 +1,4 @@
-//! Next step of the runner, as one pure function over the document (STATE-44).
+//! Decides the next step of the runner, as one pure function over the document and the hank (STATE-44). The runner calls [`decide`] after each codon.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub enum Decision {
     Ask(Box<PlanEntry>),
     /// Run this codon again, after a wait.
     Retry(Retry),
-    /// A loop continues, or its rest is dropped: store that, then ask again.
+    /// A loop continues, or its rest is dropped: store that, then decide again.
     Extend(PlanExtension),
     /// A codon is open.
     Wait,
@@ -38,7 +38,7 @@ pub enum BlockedBy {
     Denied(CodonId),
     /// The loop of this codon, which starts the next iteration, only repeats itself: no file changes, and the output of its check does not change.
     Stuck(CodonId),
-    /// The run continues one that the document does not hold, so its position is unknown.
+    /// The run continues a run that the document does not hold, so its position is unknown.
     MissingParent,
     /// The plan does not match the hank, because hank.json was changed (STATE-45).
     ChangedHank(ExpandError),
@@ -54,27 +54,27 @@ pub fn decide(state: &HankweaveState, hank: &Hank) -> Decision {
         Decision::Start(entry) if is_stuck(state, hank, &entry) => {
             Decision::Blocked(BlockedBy::Stuck(entry.codon_id))
         }
-        Decision::Start(entry) => ask(state, hank, entry),
+        Decision::Start(entry) => start_or_ask(state, hank, entry),
         other => other,
     }
 }
 
-/// Whether a loop only repeats itself, so that the user has to look before its next iteration, which begins with `next` (STATE-69). A later run goes
-/// on with that.
+/// Whether a loop only repeats itself, so that the user has to look before its next iteration, which starts with `next` (STATE-69). A later run has no codon
+/// yet, so it starts that iteration.
 fn is_stuck(state: &HankweaveState, hank: &Hank, next: &PlanEntry) -> bool {
     let Some(newest) = state.runs.front().and_then(|run| run.codons.last()) else {
         return false;
     };
-    let (Some(ended), Some(begins)) = (newest.loop_context(), &next.loop_context) else {
+    let (Some(ended), Some(starting)) = (newest.loop_context(), &next.loop_context) else {
         return false;
     };
-    let most = hank.find_loop(&ended.loop_id).and_then(LoopConfig::stall_limit);
-    let is_next = begins.loop_id == ended.loop_id && begins.iteration > ended.iteration;
-    let stall = newest.loop_stall().map_or(0, |stall| stall.iterations);
-    is_next && most.is_some_and(|most| stall >= most)
+    let limit = hank.find_loop(&ended.loop_id).and_then(LoopConfig::stall_limit);
+    let is_next_iteration = starting.loop_id == ended.loop_id && starting.iteration > ended.iteration;
+    let stalled = newest.loop_stall().map_or(0, |stall| stall.iterations);
+    is_next_iteration && limit.is_some_and(|limit| stalled >= limit)
 }
 
-/// Decides again after every [`Extend`](Decision::Extend): the final step of a run.
+/// Decides, and after every [`Extend`](Decision::Extend) again on the extended plan, until another decision comes.
 #[must_use]
 pub fn decide_with_replans(state: &HankweaveState, hank: &Hank) -> Decision {
     let mut state = state.clone();
@@ -84,7 +84,7 @@ pub fn decide_with_replans(state: &HankweaveState, hank: &Hank) -> Decision {
                 let extended = extension.extend(&mut state.execution_plan);
                 extended.expect("it was made for this plan");
             }
-            settled => return settled,
+            other => return other,
         }
     }
 }
@@ -108,20 +108,21 @@ pub fn stuck_words(state: &HankweaveState, next: &CodonId) -> Option<String> {
 }
 
 /// Returns the decision for a codon that may need an approval before its start (STATE-65).
-fn ask(state: &HankweaveState, hank: &Hank, entry: Box<PlanEntry>) -> Decision {
+fn start_or_ask(state: &HankweaveState, hank: &Hank, entry: Box<PlanEntry>) -> Decision {
     let id = &entry.codon_id;
-    let asks = hank
+    let needs_approval = hank
         .codon(id.configured())
         .is_some_and(|config| config.approval.is_some());
     let answer = state.approval.as_ref().filter(|answer| answer.codon_id == *id);
     match answer {
-        _ if !asks => Decision::Start(entry),
+        _ if !needs_approval => Decision::Start(entry),
         Some(answer) if answer.granted => Decision::Start(entry),
         Some(answer) => Decision::Blocked(BlockedBy::Denied(answer.codon_id.clone())),
         None => Decision::Ask(entry),
     }
 }
 
+/// Decides without regard to approvals and loops that repeat themselves.
 fn continue_plan(state: &HankweaveState, thread: &ThreadTip<'_>, hank: &Hank) -> Decision {
     if thread.has_running_codon() {
         return Decision::Wait;
@@ -129,10 +130,11 @@ fn continue_plan(state: &HankweaveState, thread: &ThreadTip<'_>, hank: &Hank) ->
     let next = thread.next_codon_id();
     let next = next.as_ref();
     let Some(newest) = thread.newest().map(|entry| entry.codon.as_ref()) else {
-        return start(state, next);
+        return start_codon(state, next);
     };
     let interrupted = newest.interruption().is_some() && next == Some(newest.codon_id());
     let in_session = next.is_some_and(|id| resumed_session(state, id).is_some());
+    // Also in its session the agent must wait for the usage limit that interrupted it, or another agent takes over.
     if let CodonExecution::Failed(failed) = newest
         && in_session
         && interrupted
@@ -141,18 +143,18 @@ fn continue_plan(state: &HankweaveState, thread: &ThreadTip<'_>, hank: &Hank) ->
         return act(state, hank, newest, failed, action);
     }
     if in_session || (is_run_again(state, next) && !interrupted) {
-        return start(state, next);
+        return start_codon(state, next);
     }
     match newest {
-        CodonExecution::Failed(failed) => after_failure(state, thread, hank, newest, failed),
-        _ => after(state, hank, newest),
+        CodonExecution::Failed(failed) => act(state, hank, newest, failed, consequence(hank, thread, failed)),
+        _ => continue_after(state, hank, newest),
     }
 }
 
-/// Returns the codon because of which the user has to choose where the next run continues ([`Recovery`](crate::thread::Recovery)): it failed and
-/// blocks, or it was stopped and its failures would block.
+/// Returns the codon because of which the user has to choose where the next run continues ([`Recovery`](crate::thread::Recovery)): a codon that failed and
+/// blocks, or one that was stopped and whose failure would block.
 ///
-/// After a pause there is nothing to choose, and a codon that is retried anyway is retried.
+/// After a pause there is nothing to choose, nor if the failure policy of the codon is to retry or to ignore.
 #[must_use]
 pub fn obstacle(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Option<CodonId> {
     match decide(state, hank) {
@@ -179,16 +181,7 @@ fn is_run_again(state: &HankweaveState, next: Option<&CodonId>) -> bool {
     source.is_some_and(|source| source.after_codon.is_some() && source.after_codon.as_ref() == next)
 }
 
-fn after_failure(
-    state: &HankweaveState,
-    thread: &ThreadTip<'_>,
-    hank: &Hank,
-    newest: &CodonExecution,
-    failed: &Failed,
-) -> Decision {
-    act(state, hank, newest, failed, consequence(hank, thread, failed))
-}
-
+/// Turns the action after a failure into a decision; `newest` is the record of `failed`.
 fn act(
     state: &HankweaveState,
     hank: &Hank,
@@ -198,13 +191,13 @@ fn act(
 ) -> Decision {
     let id = &failed.codon_id;
     match action {
-        FailureAction::GoOn => after(state, hank, newest),
+        FailureAction::Continue => continue_after(state, hank, newest),
         FailureAction::Stop => Decision::Blocked(BlockedBy::FailedCodon(id.clone())),
         FailureAction::TryAgain { number, most, after } => {
-            try_again(state, failed, (number, most, after), None)
+            attempt_again(state, failed, (number, most, after), None)
         }
-        FailureAction::WaitForLimit(limit) => try_again(state, failed, NO_RETRY, Some(limit)),
-        FailureAction::FallBack => match try_again(state, failed, NO_RETRY, None) {
+        FailureAction::WaitForLimit(limit) => attempt_again(state, failed, NO_RETRY, Some(limit)),
+        FailureAction::FallBack => match attempt_again(state, failed, NO_RETRY, None) {
             Decision::Retry(retry) => Decision::Retry(Retry {
                 falls_back: true,
                 ..retry
@@ -214,10 +207,11 @@ fn act(
     }
 }
 
-/// Number, limit and delay of an attempt that is no retry.
+/// `number`, `most` and `after` of a [`Retry`] that does not count as one.
 const NO_RETRY: (u32, u32, Duration) = (0, 0, Duration::ZERO);
 
-fn try_again(
+/// Returns the decision for another attempt of the failed codon.
+fn attempt_again(
     state: &HankweaveState,
     failed: &Failed,
     (number, most, after): (u32, u32, Duration),
@@ -232,19 +226,19 @@ fn try_again(
         limit,
         falls_back: false,
     };
-    // One that a plan made again has left out is not tried again.
+    // A replanned run may have left the codon out: it is not attempted again.
     let gone = |_| Decision::Blocked(BlockedBy::FailedCodon(failed.codon_id.clone()));
     planned(state, &failed.codon_id).map_or_else(gone, |entry| Decision::Retry(retry(entry)))
 }
 
-/// The entry of the plan with this id.
+/// Returns the entry of the plan with this id.
 fn planned(state: &HankweaveState, id: &CodonId) -> Result<Box<PlanEntry>, BlockedBy> {
     let unknown = || BlockedBy::ChangedHank(ExpandError::UnknownCodon(id.clone()));
     state.planned(id).cloned().map(Box::new).ok_or_else(unknown)
 }
 
 /// Decides after a codon that has ended and does not block (STATE-42).
-fn after(state: &HankweaveState, hank: &Hank, ended: &CodonExecution) -> Decision {
+fn continue_after(state: &HankweaveState, hank: &Hank, ended: &CodonExecution) -> Decision {
     let plan = &state.execution_plan;
     let Some(position) = state.planned_at(ended.codon_id()) else {
         let error = ExpandError::UnknownCodon(ended.codon_id().clone());
@@ -265,7 +259,8 @@ fn after(state: &HankweaveState, hank: &Hank, ended: &CodonExecution) -> Decisio
     }
 }
 
-fn start(state: &HankweaveState, id: Option<&CodonId>) -> Decision {
+/// Starts the codon with this id. Without one the plan is empty, or the thread does not show what is next.
+fn start_codon(state: &HankweaveState, id: Option<&CodonId>) -> Decision {
     match id {
         Some(id) => planned(state, id).map_or_else(Decision::Blocked, Decision::Start),
         None if state.execution_plan.is_empty() => Decision::Done,

@@ -1,4 +1,4 @@
-//! From a codon of a hank to its entry in the plan.
+//! Converts the configuration of a codon in a hank to the form in which the plan keeps it.
 
 use serde_json::Value;
 

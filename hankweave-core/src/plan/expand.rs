@@ -1,4 +1,4 @@
-//! The execution plan, one loop iteration at a time (STATE-38 to STATE-43).
+//! Expands a hank to a plan: first with one iteration of each loop, then after each codon with the next iteration, if there is one (STATE-38 to STATE-43).
 
 use std::ops::Range;
 
@@ -23,18 +23,17 @@ pub enum LoopStep {
     Ended {
         /// The loop.
         loop_id: LoopId,
-        /// Why it is not repeated.
+        /// Why the loop is not repeated.
         reason: LoopEnd,
     },
-    /// These entries follow, inserted at the index: the next iteration, or the rest of this one, which had
-    /// been dropped before a rollback.
+    /// These entries are inserted at the index: the next iteration, or the rest of the present one, which was dropped before a rollback or is new in hank.json.
     Expand(Vec<PlanEntry>, usize),
     /// The context is full, a budget is used up or the check has passed: the loop has ended, and these entries, the rest of the
     /// iteration, are removed.
     DropRest {
         /// The loop.
         loop_id: LoopId,
-        /// Why it is not repeated.
+        /// Why the loop is not repeated.
         reason: LoopEnd,
         /// Indices in the plan.
         entries: Range<usize>,
@@ -59,19 +58,18 @@ pub enum LoopEnd {
 /// Message of an ended codon to its loop (STATE-40, STATE-41, STATE-68).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoopSignal {
-    /// Nothing.
+    /// Nothing that ends a loop.
     Nothing,
-    /// The context of its agent is full; only a loop that waits for that ends with it.
+    /// The context of its agent is full; that ends only a loop that is to run until then.
     Context,
-    /// Its budget is used up.
+    /// A budget is used up.
     Budget,
     /// The check of the loop has passed.
     CheckPassed,
 }
 
 impl LoopSignal {
-    /// That of a recorded codon. A budget comes first: it ends every loop, unless the codon only
-    /// pauses.
+    /// Returns the signal of a recorded codon. A budget comes first, because it ends every loop; an interrupted codon only pauses and signals nothing.
     #[must_use]
     pub fn of(codon: &CodonExecution) -> Self {
         if codon.interruption().is_some() {
@@ -149,7 +147,7 @@ impl LoopStep {
         extension
     }
 
-    /// Changes `plan`, for which the step was computed; indices after the end of another one mean its end.
+    /// Changes `plan`, for which the step was computed. In another plan, an index after the end means the end.
     pub fn apply_to(self, plan: &mut SharedList<PlanEntry>) {
         let end = plan.len();
         match self {
@@ -166,7 +164,7 @@ pub fn initial_plan(hank: &Hank) -> SharedList<PlanEntry> {
     hank.items.iter().flat_map(first_entries).collect()
 }
 
-/// The entries of one item in the plan of a fresh run.
+/// Returns the entries of one item of a hank in the plan of a fresh run.
 pub(super) fn first_entries(item: &HankItem) -> Vec<PlanEntry> {
     match item {
         HankItem::Codon(codon) => vec![entry(codon, codon.id.clone(), None)],
@@ -174,9 +172,9 @@ pub(super) fn first_entries(item: &HankItem) -> Vec<PlanEntry> {
     }
 }
 
-/// Returns the plan after the codon `finished` has ended, in any way.
+/// Returns the change of the plan after the codon `finished` has ended, in any way.
 ///
-/// `signal` is the signal of its end to its loop. A second call for one codon does not expand the loop again, so an interrupted run can ask again.
+/// `signal` is the signal of the codon to its loop. A second call for one codon does not expand the loop again, so an interrupted run can ask again.
 ///
 /// # Errors
 ///
@@ -193,7 +191,7 @@ pub fn advance_loop(
     advance_loop_at(hank, plan, index, signal)
 }
 
-/// Returns the plan after the codon at this position of `plan` has ended; see [`advance_loop`].
+/// Returns the change of the plan after the codon at `index` has ended; see [`advance_loop`].
 pub(super) fn advance_loop_at(
     hank: &Hank,
     plan: &SharedList<PlanEntry>,
@@ -227,14 +225,14 @@ pub(super) fn advance_loop_at(
     }
 }
 
-/// How many of the first entries of `plan` belong to the loop, in this iteration or a later one.
+/// Returns the number of entries at the start of `plan` that belong to the loop, in any iteration.
 fn count_same_loop<'p>(plan: impl Iterator<Item = &'p PlanEntry>, loop_id: &LoopId) -> usize {
     let contexts = plan.map_while(|entry| entry.loop_context.as_ref());
     contexts.take_while(|context| context.loop_id == *loop_id).count()
 }
 
-/// Returns the entries after the last entry of a loop, at `last`: the rest of its iteration when that is not planned, else
-/// the next iteration. The rest is what the loop has by now after the newest of its codons that it still has.
+/// Returns the entries to add after the last entry of a loop, at `last`: the rest of its iteration if some of it is not planned, else the next iteration. The
+/// rest are the codons that hank.json now has in the loop after the last planned one that it still has.
 fn next_entries(
     found: &LoopConfig,
     plan: &SharedList<PlanEntry>,
@@ -243,16 +241,16 @@ fn next_entries(
 ) -> Result<LoopStep, ExpandError> {
     let too_many = || ExpandError::TooManyIterations(found.id.clone());
     let is_planned = |entry: &PlanEntry| plan.iter().any(|known| known.codon_id == entry.codon_id);
-    let place = |entry: &PlanEntry| {
+    let index_in_loop = |entry: &PlanEntry| {
         let id = entry.codon_id.configured();
         found.codons.iter().position(|codon| codon.id.configured() == id)
     };
-    let is_same = |entry: &&PlanEntry| {
+    let is_same_iteration = |entry: &&PlanEntry| {
         let other = entry.loop_context.as_ref();
         other.is_some_and(|other| other.loop_id == found.id && other.iteration == context.iteration)
     };
-    let newest = plan.range(0..last + 1).rev().take_while(is_same).find_map(place);
-    let done = newest.map_or(0, |place| place + 1);
+    let mut newest_first = plan.range(0..last + 1).rev().take_while(is_same_iteration);
+    let done = newest_first.find_map(index_in_loop).map_or(0, |index| index + 1);
     let mut rest = iteration_from(found, context.iteration, done).ok_or_else(too_many)?;
     rest.retain(|entry| !is_planned(entry));
     if !rest.is_empty() {
@@ -273,7 +271,7 @@ fn next_entries(
     }
 }
 
-/// Why no iteration follows the one with this number, if none does (STATE-39, STATE-40).
+/// Returns the reason if no iteration follows the one with this number (STATE-39, STATE-40).
 fn limit_reached(found: &LoopConfig, iteration: u32) -> Option<LoopEnd> {
     let reason = match found.terminate_on {
         TerminateOn::ContextExceeded => LoopEnd::SafetyLimit,

@@ -1,7 +1,7 @@
-//! Which agent runs a codon that has fallbacks (HANK-80 to HANK-82).
+//! Decides which agent runs a codon that has fallbacks (HANK-80 to HANK-82).
 //!
-//! One decision: given the list, what of it is limited until when or has failed, and the time, which entry is next. Everything it
-//! needs is in the record, so a restart decides as the run before would have done; only outages count for their own run alone.
+//! The list of a codon has its own agent first, then its fallbacks. [`next_in_list`] takes the health of each entry and the time, and returns the entry that is
+//! next. The health comes from the records of the document, so a restart decides as the run before would have done; an outage counts only in its own run.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::id::CodonId;
 use crate::thread::ThreadTip;
 use crate::time::{SHORTEST_WAIT, Timestamp};
 
-/// The longest time for which doubling keeps an agent away whose limit ends again and again.
+/// Upper bound of the least wait of an agent that meets one usage limit after another.
 const LONGEST_DOUBLED: Duration = Duration::from_secs(10 * 60);
 
 /// Agent that a codon runs with next.
@@ -24,36 +24,37 @@ pub enum NextAgent {
     Use(usize),
     /// The entry at this position, when its usage limit has ended.
     Wait(usize, Timestamp),
-    /// None: each has failed for this codon.
+    /// No entry: each has failed for this codon.
     Exhausted,
 }
 
-/// Whether an entry of a list can work.
+/// Whether the agent of an entry can work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentHealth {
-    /// It can, unless an unknown cause prevents that.
+    /// The agent can work, as far as is known.
     Free,
-    /// Its usage limit ends then.
+    /// The agent has a usage limit, which ends at this time.
     Limited(Timestamp),
-    /// It has failed for this codon, and the end of the cause is unknown.
+    /// The agent has failed for this codon, and the end of the cause is unknown.
     Failed(FallbackCause),
 }
 
 /// Entry of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListEntry {
-    /// An agent, whose health is this.
+    /// An agent with its health.
     Agent(AgentHealth),
     /// A wait for the limit in front of it that ends first.
     Wait,
 }
 
-/// Returns what is next in a list, at `now`, for a run that waits at most `patience`.
+/// Returns the next entry of a list, at `now`, for a run that waits at most `patience`.
 ///
 /// The first agent that is free works. A wait in front of it comes first if a limit in front of the wait ends in time. At the end of a list in which
 /// nothing is free, the run waits for the limit that ends first, and the caller decides whether that is too long.
 #[must_use]
 pub fn next_in_list(list: &[ListEntry], now: Timestamp, patience: Duration) -> NextAgent {
+    // The limit that ends first among the entries so far, with the position of its entry.
     let mut first: Option<(Timestamp, usize)> = None;
     for (position, entry) in list.iter().enumerate() {
         match entry {
@@ -94,7 +95,7 @@ pub struct ListedAgent<'h> {
     pub written: Option<(usize, &'h FallbackAgent)>,
 }
 
-/// Agent of an entry as a record names it.
+/// The names under which a record has the agent of an entry.
 struct AgentNames {
     agent: String,
     script: Option<String>,
@@ -161,10 +162,10 @@ impl<'h> AgentList<'h> {
     ) -> NextAgent {
         let newest = self.newest_failure(thread, id);
         if let Some(failed) = newest
-            && let Some(kept) = self.kept(thread, failed)
-            && !matches!(self.health(thread, id, kept, now), AgentHealth::Limited(_))
+            && let Some(position) = self.continuing_entry(thread, failed)
+            && !matches!(self.health(thread, id, position, now), AgentHealth::Limited(_))
         {
-            return NextAgent::Use(kept);
+            return NextAgent::Use(position);
         }
         self.after_failure(thread, id, now, patience)
     }
@@ -185,7 +186,7 @@ impl<'h> AgentList<'h> {
         next_in_list(&list, now, patience.saturating_sub(waited_for_limits(thread, id)))
     }
 
-    /// Returns what is noted of the attempt that the entry at this position makes.
+    /// Returns the choice of the entry at this position, to be recorded with its attempt.
     #[must_use]
     pub fn chosen(
         &self,
@@ -202,7 +203,7 @@ impl<'h> AgentList<'h> {
         let instead = || {
             let before = (0..position).filter(|before| self.entries[*before].is_some());
             let mut unable =
-                before.filter_map(|before| Some((before, self.trouble(thread, id, before, now)?)));
+                before.filter_map(|before| Some((before, self.cause_of_failure(thread, id, before, now)?)));
             let (before, (cause, until)) = unable.next()?;
             let AgentNames { agent, script, model } = self.names(before)?;
             Some(InsteadOf {
@@ -243,7 +244,8 @@ impl<'h> AgentList<'h> {
         })
     }
 
-    fn trouble(
+    /// Returns why the agent at this position cannot work, and when that ends, where known; `None` if it can work.
+    fn cause_of_failure(
         &self,
         thread: &ThreadTip<'_>,
         id: &CodonId,
@@ -261,8 +263,9 @@ impl<'h> AgentList<'h> {
         row_of_failures(thread, id).next()
     }
 
-    /// Returns the entry of the newest attempt, if that entry continues: the attempt was interrupted, or its policy repeats it.
-    fn kept(&self, thread: &ThreadTip<'_>, failed: &Failed) -> Option<usize> {
+    /// Returns the position of the newest attempt's entry, if this entry continues: the attempt met no usage limit, and was interrupted or crashed, or failed
+    /// for a reason that is none to change the agent, or the policy retries.
+    fn continuing_entry(&self, thread: &ThreadTip<'_>, failed: &Failed) -> Option<usize> {
         let record = thread.newest()?.codon;
         let continues = match failed.failure_reason.retry_at {
             Some(_) => false,
@@ -270,7 +273,7 @@ impl<'h> AgentList<'h> {
                 failed.failure_reason.interrupted
                     || record.crashed()
                     || failed.failure_reason.fallback_cause().is_none()
-                    || tries_again(self.hank, thread, failed)
+                    || is_retried(self.hank, thread, failed)
             }
         };
         let position = usize::try_from(record.entry_of_agent()).ok()?;
@@ -279,23 +282,24 @@ impl<'h> AgentList<'h> {
             .filter(|position| self.entry(*position).is_some())
     }
 
-    /// Returns whether the entry at this position can work for the codon `id`.
+    /// Returns whether the agent at this position can work for the codon `id`: from usage limits in all runs, and from its failures in the newest run.
     fn health(&self, thread: &ThreadTip<'_>, id: &CodonId, position: usize, now: Timestamp) -> AgentHealth {
         let row = || row_of_failures(thread, id).filter(|failed| entry_of(failed) == position);
         let state: &HankweaveState = thread.state();
         let limits = state.runs.iter().flat_map(|run| &run.codons);
         let limits = limits.filter_map(|record| self.limit(record, position));
+        // From the second limit in a row on, the agent waits a time that doubles with each, in case it meets one limit after another that ends soon.
         let times = row()
             .filter(|failed| failed.failure_reason.retry_at.is_some())
             .count();
-        let doubled = row()
+        let least_wait = row()
             .find(|failed| failed.failure_reason.retry_at.is_some())
             .filter(|_| times > 1)
             .map(|newest| newest.end_time.after(doubled(times)));
-        if let Some(until) = limits.chain(doubled).max().filter(|until| *until > now) {
+        if let Some(until) = limits.chain(least_wait).max().filter(|until| *until > now) {
             return AgentHealth::Limited(until);
         }
-        let gone = |cause: &FallbackCause| *cause == FallbackCause::UnknownModel;
+        let is_unknown_model = |cause: &FallbackCause| *cause == FallbackCause::UnknownModel;
         // An outage of an earlier run may have ended: a user who starts another run wants to know.
         let in_run = || {
             state
@@ -304,27 +308,28 @@ impl<'h> AgentList<'h> {
                 .into_iter()
                 .flat_map(|run| run.codons.iter().rev())
         };
-        let mut unknown = in_run()
+        // The failures of this agent with any codon of the run: a model that is unknown for one is unknown for all.
+        let mut causes_of_agent = in_run()
             .filter(|record| self.is_of(record, position))
             .filter_map(|record| record.failure_reason()?.fallback_cause());
         let failed = in_run()
             .map_while(|record| failure_of(record, id))
             .filter(|failed| entry_of(failed) == position && failed.failure_reason.retry_at.is_none())
             .find_map(|failed| failed.failure_reason.fallback_cause());
-        match failed.or_else(|| unknown.find(gone)) {
+        match failed.or_else(|| causes_of_agent.find(is_unknown_model)) {
             Some(cause) => AgentHealth::Failed(cause),
             None => AgentHealth::Free,
         }
     }
 
-    /// Returns when the usage limit ends that this attempt met, if it was the agent at this position.
+    /// Returns the end of the usage limit that this attempt met, if the agent at this position made it.
     fn limit(&self, record: &CodonExecution, position: usize) -> Option<Timestamp> {
         let until = record.failure_reason()?.retry_at?;
         self.is_of(record, position).then_some(until)
     }
 
-    /// Returns whether the attempt was made by the agent, model and account at this position. The record has no values of variables, so they come
-    /// from the hank.
+    /// Returns whether the attempt was made with the agent, model and account of this position. The record has no values of variables, so these come from the
+    /// hank.
     fn is_of(&self, record: &CodonExecution, position: usize) -> bool {
         let Some((other, own)) = agent_of(self.hank, record).zip(self.entry(position)) else {
             return false;
@@ -333,7 +338,7 @@ impl<'h> AgentList<'h> {
     }
 }
 
-/// Returns the agent of an attempt, as the hank has it; `None` where the hank has been changed since, so that the entry is another one.
+/// Returns the agent of an attempt, as the hank has it; `None` if the hank has changed since and has another agent in this position.
 #[must_use]
 pub fn agent_of<'h>(hank: &'h Hank, record: &CodonExecution) -> Option<ListedAgent<'h>> {
     let codon = hank.codon(record.codon_id().configured())?;
@@ -351,7 +356,7 @@ pub fn agent_of<'h>(hank: &'h Hank, record: &CodonExecution) -> Option<ListedAge
 }
 
 /// Returns whether the failure policy has the failed agent attempt the codon again.
-pub(super) fn tries_again(hank: &Hank, thread: &ThreadTip<'_>, failed: &Failed) -> bool {
+pub(super) fn is_retried(hank: &Hank, thread: &ThreadTip<'_>, failed: &Failed) -> bool {
     let config = hank.codon(failed.codon_id.configured());
     let retries = config.and_then(|config| config.retry_config).unwrap_or_default();
     config.is_some_and(|config| config.failure_policy() == OnFailure::Retry)
@@ -364,12 +369,13 @@ fn entry_of(failed: &Failed) -> usize {
     usize::try_from(failed.entry_of_agent()).unwrap_or(usize::MAX)
 }
 
+/// Returns the least wait after `times` limits in a row: 2 seconds after two, then twice as long each time.
 fn doubled(times: usize) -> Duration {
     let exponent = u32::try_from(times).unwrap_or(u32::MAX).saturating_sub(1);
     Duration::from_secs(1 << exponent.min(30)).min(LONGEST_DOUBLED)
 }
 
-/// How long the codon has waited for limits before, without a success since: from each failure to the next attempt, at most until its
+/// Returns the time that the codon has waited for limits before, without a success since: from each failure by a limit to the next attempt, at most until the
 /// limit ended.
 #[must_use]
 pub fn waited_for_limits(thread: &ThreadTip<'_>, id: &CodonId) -> Duration {

@@ -1,4 +1,4 @@
-//! The result of one iteration of a loop.
+//! Iterations of loops: the sums of one that has ended, whether another follows, and what earlier ones have left for a codon.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ pub struct IterationEnd {
     pub loop_id: LoopId,
     /// Counted from 0.
     pub iteration: u32,
-    /// How long it took.
+    /// Time that its codons took together.
     pub duration: Duration,
     /// Cost of the iteration.
     pub cost: Usd,
-    /// The tokens that go with the cost.
+    /// Tokens of the iteration.
     pub tokens: TokenUsage,
     /// Whether another follows.
     pub next: NextIteration,
@@ -34,25 +34,24 @@ pub struct IterationEnd {
 /// Whether another iteration follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextIteration {
-    /// It does.
+    /// Another iteration follows.
     Follows,
-    /// None does: a codon failed.
+    /// None follows: a codon failed.
     Failed,
-    /// None does: the loop has ended.
+    /// None follows: the loop has ended.
     Ended(LoopEnd),
 }
 
-/// The end of an iteration, when `ended` was its last codon (STATE-46).
-///
-/// It is the newest one of the thread that ends in the newest run.
+/// Returns the end of an iteration, if the codon `ended` was the last of it (STATE-46). `ended` must be the newest codon of the thread that ends in the newest
+/// run.
 #[must_use]
 pub fn iteration_end(state: &HankweaveState, hank: &Hank, ended: &CodonId) -> Option<IterationEnd> {
     let thread = ThreadTip::of(state);
     let newest = thread.newest();
     let newest = newest.filter(|entry| entry.codon.codon_id() == ended)?.codon;
     let context = newest.loop_context().as_ref()?;
-    let next = next(state, &thread, hank, newest)?;
-    let before = iteration_before(state, ended, context);
+    let next = next_iteration(state, &thread, hank, newest)?;
+    let before = last_codon_before(state, ended, context);
     let codons = thread.codons().map(|entry| entry.codon.as_ref());
     let codons = codons.take_while(|codon| Some(codon.codon_id()) != before);
     let is_same = |codon: &&CodonExecution| is_in_iteration(codon.loop_context().as_ref(), context);
@@ -67,25 +66,25 @@ pub fn iteration_end(state: &HankweaveState, hank: &Hank, ended: &CodonId) -> Op
     })
 }
 
-/// The last codon of the iteration before the one of `context`, in which `ended` is. It had ended before any codon of the next iteration began.
-fn iteration_before<'s>(
+/// Returns the last codon of the iteration before that of `context`, which contains `ended`. No codon of the iteration of `context` is older in the thread.
+fn last_codon_before<'s>(
     state: &'s HankweaveState,
     ended: &CodonId,
     context: &LoopContext,
 ) -> Option<&'s CodonId> {
     let mut older = state.execution_plan.range(0..state.planned_at(ended)?).rev();
     let before = older.find(|entry| !is_in_iteration(entry.loop_context.as_ref(), context))?;
-    let is_of_loop = |other: &LoopContext| other.loop_id == context.loop_id;
-    let is_of_loop = before.loop_context.as_ref().is_some_and(is_of_loop);
-    is_of_loop.then_some(&before.codon_id)
+    let loop_of_before = before.loop_context.as_ref().map(|other| &other.loop_id);
+    (loop_of_before == Some(&context.loop_id)).then_some(&before.codon_id)
 }
 
-fn is_in_iteration(place: Option<&LoopContext>, context: &LoopContext) -> bool {
-    place.is_some_and(|place| place.loop_id == context.loop_id && place.iteration == context.iteration)
+/// Whether a codon with the context `other` is in the iteration of `context`.
+fn is_in_iteration(other: Option<&LoopContext>, context: &LoopContext) -> bool {
+    other.is_some_and(|other| other.loop_id == context.loop_id && other.iteration == context.iteration)
 }
 
-/// Returns the effect of the end of `codon` on its iteration, if it ends that as well.
-fn next(
+/// Returns whether another iteration follows, if the end of `codon` is the end of its iteration; `None` if the iteration continues.
+fn next_iteration(
     state: &HankweaveState,
     thread: &ThreadTip<'_>,
     hank: &Hank,
@@ -98,13 +97,13 @@ fn next(
                 return None;
             }
             FailureAction::Stop => return Some(NextIteration::Failed),
-            FailureAction::GoOn => {}
+            FailureAction::Continue => {}
         }
     }
     let position = state.planned_at(codon.codon_id())?;
     match advance_loop_at(hank, &state.execution_plan, position, LoopSignal::of(codon)).ok()? {
         LoopStep::NotInLoop => None,
-        // After a rollback the plan still has the iterations that follow.
+        // More codons of the loop are planned: of this iteration, or of later ones, which the plan still has after a rollback.
         LoopStep::MidIteration => {
             let is_last = state.execution_plan.get(position)?.ends_iteration(hank);
             is_last.then_some(NextIteration::Follows)
@@ -147,14 +146,14 @@ impl HankweaveState {
                 .map(|place| place.iteration)
         };
         let codons = self.runs.iter().flat_map(|run| run.codons.iter().rev());
-        // A loop without checks would otherwise be walked to its first iteration at each of them.
+        // Stop before older iterations: in a loop without checks every iteration would else be walked through for each codon.
         let mut codons = codons.take_while(|codon| iteration_of(codon).is_none_or(|known| known >= before));
         codons.find_map(|codon| codon.loop_check().filter(|_| iteration_of(codon) == Some(before)))
     }
 }
 
 impl HankweaveState {
-    /// Returns how long the loop of `entry` has repeated itself before its iteration, and whether the other codons of that iteration changed nothing.
+    /// Returns how long the loop of `entry` had repeated itself before this iteration, and whether the other codons of the iteration have changed nothing.
     #[must_use]
     pub fn stall_before(&self, entry: &PlanEntry) -> (Option<LoopStall>, bool) {
         let Some(context) = &entry.loop_context else {
@@ -192,8 +191,8 @@ impl PlanEntry {
         found.is_some_and(|(found, context)| context.codon_index_in_loop as usize + 1 == found.codons.len())
     }
 
-    /// The command that ends the loop of this codon when it passes, if the codon is the last one of its iteration or `ends_loop` in another way,
-    /// and whether no iteration can follow.
+    /// Returns the command whose success ends the loop, and whether no iteration can follow in any case. `None` if no check is due after this codon: a check is
+    /// due after the last codon of an iteration, and after one that `ends_loop` in another way.
     #[must_use]
     pub fn due_check<'h>(&self, hank: &'h Hank, ends_loop: bool) -> Option<(&'h str, bool)> {
         let context = self.loop_context.as_ref()?;
@@ -202,9 +201,9 @@ impl PlanEntry {
             return None;
         };
         let is_last = context.codon_index_in_loop as usize + 1 == found.codons.len();
-        let is_over = found
+        let is_last_iteration = found
             .most_iterations()
             .is_some_and(|most| context.iteration + 1 >= most);
-        (is_last || ends_loop).then_some((run, is_over || ends_loop))
+        (is_last || ends_loop).then_some((run, is_last_iteration || ends_loop))
     }
 }

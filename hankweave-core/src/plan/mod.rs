@@ -1,4 +1,4 @@
-//! From a hank to the concrete steps of a run.
+//! The execution plan: the concrete steps of a run, made from a hank, and the decision which step is next.
 //!
 //! The plan is a flat list of [`PlanEntry`](crate::document::PlanEntry). Loops are expanded one iteration at a time: [`initial_plan`] holds the
 //! first iteration of every loop, and [`advance_loop`] returns the changes after a codon has ended. [`decide`] returns the next action of the

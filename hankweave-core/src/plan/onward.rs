@@ -1,4 +1,4 @@
-//! Position from which the next run continues (RUN-2), and the part of the plan that stays.
+//! Decides the position from which the next run continues (RUN-2), and with it the part of the plan that is done.
 
 use std::collections::HashMap;
 
@@ -16,91 +16,101 @@ use crate::thread::{ExecutionThread, Recovery, Resume};
 pub struct RunIntent {
     /// Position to continue from after a failure, a crash or an interruption.
     pub recovery: Option<Recovery>,
-    /// The newest codon runs again, whatever its result.
+    /// Whether the newest codon runs again, whatever its result.
     pub again: bool,
 }
 
 /// Returns the position from which the next run continues. `thread` was built with the commits of `known`.
+///
+/// The first of these that applies decides: a pending rollback; a codon to which the user rolled back; the session of the newest codon; the newest codon again;
+/// the source of a run that ended before its first codon; the end of the thread, or after a failure that blocks its last success, or its beginning.
 #[must_use]
 pub fn resume(
     state: &HankweaveState,
     thread: &ExecutionThread,
     hank: &Hank,
-    wish: RunIntent,
+    intent: RunIntent,
     known: &dyn KnownCheckpoints,
 ) -> Resume {
     if state.runs.is_empty() {
         return Resume::Fresh;
     }
-    // After a failure that blocks nothing would run, so from there a run continues as after any other. So it does in a session that a user names.
-    let names_session = wish.recovery == Some(Recovery::Session) && thread.interruption().is_some();
+    // A pending rollback decides, with two exceptions. If the thread at its target ends with a failure that blocks, nothing would run from there, so the rules
+    // for a failure below decide. And the user may want to continue in the session of the interrupted codon.
+    let names_session = intent.recovery == Some(Recovery::Session) && thread.interruption().is_some();
     if let Some(pending) = &state.pending_rollback
         && obstacle(state, thread, hank).is_none()
         && !names_session
     {
         return Resume::RollBack(pending.source.clone());
     }
-    // What was interrupted and is not in the hank any more cannot continue.
+    // A failed or interrupted codon that the hank does not have any more cannot continue.
     let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
     let is_gone = newest.is_some_and(|codon| {
         let id = codon.codon_id().configured();
         matches!(codon, CodonExecution::Failed(_)) && hank.codon(id).is_none()
     });
-    // Who went back to where a codon was stopped, or crashed, wants it to run with those files.
+    // A user who rolled back to where a codon was interrupted, or crashed, wants it to run with those files.
     let is_chosen = state
         .pending_rollback
         .as_ref()
         .is_some_and(PendingRollback::is_chosen);
     if is_chosen
-        && wish.recovery.is_none()
+        && intent.recovery.is_none()
         && thread.is_unfinished()
         && !is_gone
         && let Some(source) = thread.again()
     {
         return Resume::Again(source);
     }
-    // An explicit choice counts after a pause as it does after a failure.
-    let chosen = wish.recovery.or(is_gone.then_some(Recovery::LastSuccess));
+    // An explicit choice counts after an interruption as it does after a failure.
+    let chosen = intent.recovery.or(is_gone.then_some(Recovery::LastSuccess));
     let is_open = newest.is_some_and(|codon| !codon.is_terminal());
     let blocked = is_open
         || obstacle(state, thread, hank).is_some()
         || (chosen.is_some() && thread.interruption().is_some());
     let recovery = chosen.unwrap_or_else(|| thread.default_recovery());
-    if !wish.again
+    if !intent.again
         && recovery == Recovery::Session
-        && let Some(resume) = taken_up(state).or_else(|| thread.in_session())
+        && let Some(resume) = unused_session(state).or_else(|| thread.in_session())
     {
         return resume;
     }
-    let again = wish.again || (blocked && recovery != Recovery::LastSuccess);
-    let across = thread.across_the_cut(state);
-    if let Some(source) = across.clone().or_else(|| thread.again()).filter(|_| again) {
+    let again = intent.again || (blocked && recovery != Recovery::LastSuccess);
+    // The point before the newest codon is found in the plan if the thread starts with that codon.
+    let before_in_plan = thread.across_the_cut(state);
+    if again && let Some(source) = before_in_plan.clone().or_else(|| thread.again()) {
         return Resume::Again(source);
     }
     let untouched = state.runs.front().filter(|run| run.codons.is_empty());
     let source = untouched.and_then(|run| run.starting_conditions.source());
-    match source {
-        // A run that ended before its first codon is continued where it began, which a rig-setup continuation
-        // needs.
-        Some(source) if !blocked => taken_up(state).unwrap_or_else(|| Resume::Continue(source.clone())),
-        Some(_) | None => match (in_order(thread.resume(blocked), state, thread, hank), across) {
-            (Resume::Fresh, Some(source)) => Resume::Again(source),
-            // Back to the beginning means its files as well.
-            (Resume::Fresh, None) if blocked => {
-                let beginning = thread.beginning(state, known);
-                beginning.map_or(Resume::Fresh, Resume::RollBack)
-            }
-            (resume, _) => resume,
-        },
+    if let Some(source) = source
+        && !blocked
+    {
+        // The source of a run that ended before its first codon may be a rig-setup checkpoint or a session.
+        return unused_session(state).unwrap_or_else(|| Resume::Continue(source.clone()));
+    }
+    let resume = without_gap(thread.resume(blocked), state, thread, hank);
+    if resume != Resume::Fresh {
+        return resume;
+    }
+    match before_in_plan {
+        Some(source) => Resume::Again(source),
+        // A start at the beginning after a failure restores the files of the beginning, too.
+        None if blocked => {
+            let beginning = thread.beginning(state, known);
+            beginning.map_or(Resume::Fresh, Resume::RollBack)
+        }
+        None => Resume::Fresh,
     }
 }
 
-/// Replaces a rollback into the failed codon by a fresh start if the plan has codons in front of it that never ran.
-fn in_order(resume: Resume, state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Resume {
-    let is_into =
+/// Replaces a rollback to the rig-setup checkpoint of a codon by a fresh start, if the plan has codons in front of that codon that never ran.
+fn without_gap(resume: Resume, state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Resume {
+    let is_at_rig_setup =
         |source: &ContinuationSource| source.checkpoint_type(state) == Some(CheckpointType::RigSetup);
     match &resume {
-        Resume::RollBack(source) if is_into(source) => {
+        Resume::RollBack(source) if is_at_rig_setup(source) => {
             let next = state
                 .execution_plan
                 .get(ResumePoint::of(state, thread, hank, &resume).kept);
@@ -113,8 +123,8 @@ fn in_order(resume: Resume, state: &HankweaveState, thread: &ExecutionThread, ha
     }
 }
 
-/// The session that the newest run was opened for, when the run ended before its first codon.
-fn taken_up(state: &HankweaveState) -> Option<Resume> {
+/// Returns the session in which the newest run was to continue, if that run ended before its first codon.
+fn unused_session(state: &HankweaveState) -> Option<Resume> {
     let newest = state.runs.front().filter(|run| run.codons.is_empty())?;
     let conditions = &newest.starting_conditions;
     let (source, session) = (conditions.source()?, conditions.resumed_session()?);
@@ -126,7 +136,7 @@ fn taken_up(state: &HankweaveState) -> Option<Resume> {
 pub(super) struct ResumePoint {
     /// Number of entries at the front of the plan that are done.
     pub(super) kept: usize,
-    /// Codon with which it starts, at any position in the plan: one that continues, or runs again with the files as they are.
+    /// Codon with which the run starts if that may be at any position in the plan: one that continues, or runs again with the files as they are.
     pub(super) first: Option<CodonId>,
 }
 
@@ -134,24 +144,24 @@ impl ResumePoint {
     /// Returns the position of a run that starts this way.
     pub(super) fn of(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank, resume: &Resume) -> Self {
         let newest = || thread.codons.first().map(|entry| entry.codon.codon_id().clone());
-        let is_into =
+        let is_at_rig_setup =
             |source: &ContinuationSource| source.checkpoint_type(state) == Some(CheckpointType::RigSetup);
-        let (behind, first) = match resume {
+        let (done, first) = match resume {
             Resume::Fresh => (None, None),
             Resume::Again(source) => (source.after_codon.clone(), newest()),
             Resume::Session(source, _) => (before(thread, source), source.after_codon.clone()),
-            // What was cut off is run again first where its failures do not block.
+            // The newest codon was interrupted or is retried.
             Resume::Continue(_) if runs_again(state, thread, hank) => {
                 let source = thread.again();
                 (source.and_then(|source| source.after_codon), newest())
             }
-            Resume::Continue(source) if is_into(source) => {
+            Resume::Continue(source) if is_at_rig_setup(source) => {
                 (before(thread, source), source.after_codon.clone())
             }
-            Resume::RollBack(source) if is_into(source) => (before(thread, source), None),
+            Resume::RollBack(source) if is_at_rig_setup(source) => (before(thread, source), None),
             Resume::Continue(source) | Resume::RollBack(source) => (source.after_codon.clone(), None),
         };
-        let kept = behind.map_or(0, |behind| place_behind(&state.execution_plan, thread, &behind));
+        let kept = done.map_or(0, |done| position_after(&state.execution_plan, thread, &done));
         Self { kept, first }
     }
 }
@@ -166,7 +176,7 @@ fn runs_again(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> 
     }
 }
 
-/// The codon of the thread before the one that `source` names.
+/// Returns the codon of the thread before the codon that `source` names.
 fn before(thread: &ExecutionThread, source: &ContinuationSource) -> Option<CodonId> {
     let ids = thread.codons.iter().map(|entry| Some(entry.codon.codon_id()));
     let is_named = |id: &Option<&CodonId>| *id == source.after_codon.as_ref();
@@ -174,13 +184,13 @@ fn before(thread: &ExecutionThread, source: &ContinuationSource) -> Option<Codon
     older.next().flatten().cloned()
 }
 
-/// The place in the plan after this codon of the thread; one that the plan does not have counts as the one before it.
-fn place_behind(plan: &SharedList<PlanEntry>, thread: &ExecutionThread, codon: &CodonId) -> usize {
-    let places: HashMap<&CodonId, usize> = plan.iter().map(|entry| &entry.codon_id).zip(0..).collect();
+/// Returns the position in the plan after a codon of the thread. If the plan does not have the codon, the codon before it in the thread counts.
+fn position_after(plan: &SharedList<PlanEntry>, thread: &ExecutionThread, codon: &CodonId) -> usize {
+    let positions: HashMap<&CodonId, usize> = plan.iter().map(|entry| &entry.codon_id).zip(0..).collect();
     let ids = thread.codons.iter().map(|entry| entry.codon.codon_id());
-    let from_there = ids.skip_while(|id| *id != codon);
+    let older = ids.skip_while(|id| *id != codon);
     let found = std::iter::once(codon)
-        .chain(from_there)
-        .find_map(|id| places.get(id));
-    found.map_or(0, |place| place + 1)
+        .chain(older)
+        .find_map(|id| positions.get(id));
+    found.map_or(0, |position| position + 1)
 }

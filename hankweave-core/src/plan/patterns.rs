@@ -1,26 +1,26 @@
-//! Patterns of `checkpointedFiles` that count for a checkpoint (HANK-19).
+//! Collects the patterns of `checkpointedFiles` that count for a checkpoint: those of its codon and of all codons before it in the plan (HANK-19).
 
 use std::collections::HashSet;
 
 use crate::document::{HankweaveState, PlanEntry, SharedList};
 use crate::id::CodonId;
 
-/// Every pattern of `checkpointedFiles` from the first entry of a plan to one of its entries, each once.
+/// The patterns of `checkpointedFiles` from the first entry of a plan to one of its entries, each once.
 ///
-/// A run that continues asks for one entry after the other, and each entry is looked at once.
+/// A run asks for one entry after the other, so the patterns are kept, and each entry of the plan is read once.
 #[derive(Debug, Default)]
 pub struct DeclaredPatterns {
     patterns: Vec<String>,
     known: HashSet<String>,
-    /// Number of entries at the front of the plan that were looked at.
+    /// Number of entries at the front of the plan that were read.
     counted: usize,
-    /// Last of them.
+    /// Last of these entries.
     last: Option<CodonId>,
 }
 
 impl DeclaredPatterns {
-    /// Returns the patterns of all checkpoints of the plan together. They are empty, which means every file, where its first codon has none: that one's
-    /// checkpoint takes every file, and each later one keeps them.
+    /// Returns the patterns of all codons of the plan. The result is empty, which means every file, if the first codon has no patterns: its checkpoint takes
+    /// every file, and each later checkpoint keeps them.
     #[must_use]
     pub fn of(plan: &SharedList<PlanEntry>) -> Vec<String> {
         let mut declared = Self::default();
@@ -32,12 +32,12 @@ impl DeclaredPatterns {
         declared.patterns
     }
 
-    /// Returns the patterns that count for a checkpoint of the codon `id`, for a document that has followed the one of the last call.
+    /// Returns the patterns that count for a checkpoint of the codon `id`. `state` is a later version of the document of the last call.
     pub fn until(&mut self, state: &HankweaveState, id: &CodonId) -> &[String] {
         let plan = &state.execution_plan;
         let end = state.planned_at(id).map_or(plan.len(), |position| position + 1);
         let last = self.counted.checked_sub(1).and_then(|last| plan.get(last));
-        // Only what follows a codon that has ended is changed, unless the plan is another one.
+        // A plan changes only after the codons that have ended. So the entries read so far count, unless the plan was replaced or the codon is an earlier one.
         if end < self.counted || last.map(|entry| &entry.codon_id) != self.last.as_ref() {
             *self = Self::default();
         }

@@ -1,10 +1,10 @@
-//! Action after a failure (HANK-41 to HANK-47).
+//! Decides what happens after a failed codon: continue, another attempt, a wait, another agent, or stop (HANK-41 to HANK-47). `decide` calls it.
 //!
 //! The attempts are counted from the records of the thread, so a restart continues the count.
 
 use std::time::Duration;
 
-use super::fallback::{AgentList, NextAgent, tries_again, waited_for_limits};
+use super::fallback::{AgentList, NextAgent, is_retried, waited_for_limits};
 use crate::agent::FailureReason;
 use crate::codon::{CodonExecution, Failed};
 use crate::document::PlanEntry;
@@ -13,7 +13,7 @@ use crate::id::CodonId;
 use crate::thread::ThreadTip;
 use crate::time::Timestamp;
 
-/// A longer wait that a provider asks for is ignored (HANK-43).
+/// Longest wait that a provider may request; a longer one is ignored (HANK-43).
 const LONGEST_HINT: Duration = Duration::from_secs(60 * 60);
 
 /// Another attempt at a codon that failed.
@@ -23,15 +23,15 @@ pub struct Retry {
     pub entry: Box<PlanEntry>,
     /// Number of the retry, from 1; 0 is the first attempt made again, because it was interrupted.
     pub number: u32,
-    /// How many there are at most.
+    /// Greatest number of retries.
     pub most: u32,
-    /// How long to wait after the failure.
+    /// Time from the failure to the attempt, unless `limit` is set.
     pub after: Duration,
     /// When the codon failed.
     pub failed_at: Timestamp,
     /// The usage limit whose end this attempt waits for; such an attempt does not count as a retry.
     pub limit: Option<UsageLimit>,
-    /// Whether another entry of the codon's `fallback` may take it over (HANK-80).
+    /// Whether another entry of the codon's `fallback` may take over the codon (HANK-80).
     pub falls_back: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct Retry {
 pub struct UsageLimit {
     /// When it ends, by the clock of the provider.
     pub ends_at: Timestamp,
-    /// How long this codon has waited for limits before, without a success since.
+    /// Time that this codon has waited for limits before, without a success since.
     pub waited: Duration,
 }
 
@@ -68,8 +68,8 @@ impl Retry {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FailureAction {
     /// The next codon, as after a success.
-    GoOn,
-    /// The codon again.
+    Continue,
+    /// The codon again; the fields are those of [`Retry`].
     TryAgain { number: u32, most: u32, after: Duration },
     /// The codon again, when a limit of its provider has ended.
     WaitForLimit(UsageLimit),
@@ -81,7 +81,7 @@ pub(super) enum FailureAction {
 
 /// The rule of `onFailure` for the newest codon of the thread, which is `failed`.
 pub(super) fn consequence(hank: &Hank, thread: &ThreadTip<'_>, failed: &Failed) -> FailureAction {
-    // A used-up limit says nothing about the codon, and every other codon would meet this limit, too.
+    // A usage limit comes before the policy of the codon: it says nothing about the codon, and every other codon would meet it too.
     if let Some(action) = limited(hank, thread, failed) {
         return action;
     }
@@ -90,8 +90,10 @@ pub(super) fn consequence(hank: &Hank, thread: &ThreadTip<'_>, failed: &Failed) 
     let has_budget = thread
         .newest()
         .is_none_or(|newest| newest.codon.budget_exceeded().is_none());
-    let other_agent = || fall_back(hank, thread, config?, failed);
-    if let Some(action) = has_budget.then(other_agent).flatten() {
+    if has_budget
+        && let Some(config) = config
+        && let Some(action) = fall_back(hank, thread, config, failed)
+    {
         return action;
     }
     let policy = config.map_or(OnFailure::Abort, CodonConfig::failure_policy);
@@ -108,7 +110,7 @@ pub(super) fn consequence(hank: &Hank, thread: &ThreadTip<'_>, failed: &Failed) 
             after: Duration::ZERO,
         },
         OnFailure::Ignore if !thread.newest().is_some_and(|newest| newest.was_cut_off()) => {
-            FailureAction::GoOn
+            FailureAction::Continue
         }
         OnFailure::Retry if failed.failure_reason.retriable && failures <= retries.retries() => {
             FailureAction::TryAgain {
@@ -142,13 +144,14 @@ fn fall_back(
     failed: &Failed,
 ) -> Option<FailureAction> {
     failed.failure_reason.fallback_cause()?;
-    if tries_again(hank, thread, failed) {
+    if is_retried(hank, thread, failed) {
         return None;
     }
     after_list(&AgentList::of(hank, config)?, thread, failed)
 }
 
-/// Returns the action of the list, at the moment of the failure and for a run that waits as long as it takes; the run checks again when it starts.
+/// Returns the action that follows from the list of agents, as of the time of the failure, for a run that waits for any time. The run looks at the list again
+/// before it starts the attempt.
 fn after_list(list: &AgentList<'_>, thread: &ThreadTip<'_>, failed: &Failed) -> Option<FailureAction> {
     match list.after_failure(thread, &failed.codon_id, failed.end_time, Duration::MAX) {
         NextAgent::Use(_) => Some(FailureAction::FallBack),
@@ -160,14 +163,13 @@ fn after_list(list: &AgentList<'_>, thread: &ThreadTip<'_>, failed: &Failed) -> 
     }
 }
 
-/// How often the codon failed since it last did something else (HANK-45). A codon that was interrupted did
-/// not fail.
+/// Returns how many times the codon has failed in a row (HANK-45). An interruption is no failure, and does not end the row.
 pub(super) fn failures_in_a_row(thread: &ThreadTip<'_>, id: &CodonId) -> u32 {
     let failures = row_of_failures(thread, id).filter(|failed| !failed.failure_reason.interrupted);
     u32::try_from(failures.count()).unwrap_or(u32::MAX)
 }
 
-/// The failures of the codon since it last did something else, the newest first.
+/// Returns the failed records of the codon at the end of the thread, newest first, up to the first other record.
 pub(super) fn row_of_failures<'t>(
     thread: &'t ThreadTip<'_>,
     id: &'t CodonId,
@@ -187,28 +189,28 @@ pub(super) fn failure_of<'r>(record: &'r CodonExecution, id: &CodonId) -> Option
 
 /// The limit that the newest failure met (HANK-46).
 ///
-/// A provider may report one limit after another that ends soon. From the second time on, the wait at least
-/// doubles.
+/// A provider may report one limit after another that ends soon. So from the second limit in a row on, there is a least wait: 2 seconds, then twice as long
+/// each time.
 pub(super) fn usage_limit(thread: &ThreadTip<'_>, newest: &Failed) -> Option<UsageLimit> {
     let ends_at = newest.failure_reason.retry_at?;
     let waits = row_of_failures(thread, &newest.codon_id)
         .skip(1)
         .filter_map(|failed| Some(failed.failure_reason.retry_at?.since(failed.end_time)));
     let times = u32::try_from(waits.clone().count()).unwrap_or(u32::MAX);
-    let least = match times {
+    let least_wait = match times {
         0 => Duration::ZERO,
         times => Duration::from_secs(1 << times.min(30)).min(LONGEST_DOUBLED),
     };
     Some(UsageLimit {
-        ends_at: ends_at.max(newest.end_time.after(least)),
+        ends_at: ends_at.max(newest.end_time.after(least_wait)),
         waited: waits.fold(Duration::ZERO, Duration::saturating_add),
     })
 }
 
-/// The longest wait for a limit that doubling leads to.
+/// Upper bound of the least wait for a limit.
 const LONGEST_DOUBLED: Duration = Duration::from_secs(10 * 60);
 
-/// Returns the delay before a retry: it doubles with every failure, unless the provider named a time; never longer than configured (HANK-42,
+/// Returns the delay before a retry: the time that the provider named, else one that doubles with every failure; never longer than configured (HANK-42,
 /// HANK-43).
 fn delay(config: RetryConfig, failures: u32, reason: &FailureReason) -> Duration {
     let hint = reason.retry_after_ms.map(Duration::from_millis);

@@ -1,4 +1,4 @@
-//! A plan that is made again from hank.json as it is now (STATE-45).
+//! Makes the plan of a run that continues again, from hank.json as it is now (`--replan`), and looks ahead in a plan (STATE-45).
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,38 +10,39 @@ use crate::hank::{Hank, HankItem, OnFailure};
 use crate::id::{CodonId, LoopId};
 use crate::thread::ExecutionThread;
 
-/// How many codons are looked ahead for at most.
+/// Greatest number of codons that [`ahead`] returns.
 const MOST_AHEAD: usize = 200;
 
-/// Returns the plan of a run that continues at `standing`, with the hank as it is now. The done entries stay in front. Then come the codon with
+/// Returns the plan of a run that continues at `resume_point`, with the hank as it is now. The done entries stay in front. Then come the codon with
 /// which the run starts, the rest of an iteration that has started, and every item of the hank that is not in the plan yet, in the order of the
 /// hank.
 ///
 /// # Errors
 ///
-/// [`ExpandError::DuplicateCodon`] when the hank gives the id of a codon that has run in a loop to another one; others when a loop cannot be repeated.
+/// [`ExpandError::DuplicateCodon`] when the hank gives the id of a codon that has run in a loop to another codon; others when a loop cannot be repeated.
 pub(super) fn replan(
     state: &HankweaveState,
     thread: &ExecutionThread,
     hank: &Hank,
-    standing: &ResumePoint,
+    resume_point: &ResumePoint,
 ) -> Result<SharedList<PlanEntry>, ExpandError> {
     let planned = &state.execution_plan;
     let (ran, rest) = (
-        planned.range(0..standing.kept),
-        planned.range(standing.kept..planned.len()),
+        planned.range(0..resume_point.kept),
+        planned.range(resume_point.kept..planned.len()),
     );
     let newest = thread.newest_records();
-    let is_to_be_done = |entry: &&PlanEntry| !has_failed(&newest, hank, entry);
-    let mut plan: SharedList<_> = ran.filter(is_to_be_done).cloned().collect();
-    let begins = |entry: &&PlanEntry| Some(&entry.codon_id) == standing.first.as_ref();
-    plan.extend(rest.clone().filter(begins).cloned());
+    // A codon that failed counts as not done, so it comes again with the items of the hank below.
+    let is_done = |entry: &&PlanEntry| !has_failed(&newest, hank, entry);
+    let mut plan: SharedList<_> = ran.filter(is_done).cloned().collect();
+    let is_first = |entry: &&PlanEntry| Some(&entry.codon_id) == resume_point.first.as_ref();
+    plan.extend(rest.clone().filter(is_first).cloned());
     let iteration = rest_of_iteration(thread, hank, &plan, rest)?;
     plan.extend(iteration);
     let known: HashSet<Item<'_>> = plan.iter().map(Item::of).collect();
     let is_new = |item: &&HankItem| !known.contains(&Item::of_hank(item));
-    let follows: Vec<_> = hank.items.iter().filter(is_new).collect();
-    plan.extend(follows.into_iter().flat_map(first_entries));
+    let new_items: Vec<_> = hank.items.iter().filter(is_new).collect();
+    plan.extend(new_items.into_iter().flat_map(first_entries));
     let mut ids: Vec<&CodonId> = plan.iter().map(|entry| &entry.codon_id).collect();
     ids.sort();
     match ids.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -50,7 +51,7 @@ pub(super) fn replan(
     }
 }
 
-/// Whether the codon outside of loops has failed, and the hank does not ignore that any more.
+/// Whether the entry is a codon outside of loops that has failed, and the hank now does not ignore its failures.
 fn has_failed(newest: &HashMap<&CodonId, &CodonExecution>, hank: &Hank, entry: &PlanEntry) -> bool {
     let config = || hank.codon(entry.codon_id.configured());
     entry.loop_context.is_none()
@@ -58,7 +59,7 @@ fn has_failed(newest: &HashMap<&CodonId, &CodonExecution>, hank: &Hank, entry: &
         && config().is_some_and(|config| config.failure_policy() != OnFailure::Ignore)
 }
 
-/// Returns the rest of the current iteration of a run with these done entries and `rest` to come.
+/// Returns the rest of the iteration that has started, if the run continues inside a loop. `plan` has the done entries, `rest` are the planned ones after them.
 fn rest_of_iteration(
     thread: &ExecutionThread,
     hank: &Hank,
@@ -93,25 +94,25 @@ fn rest_of_iteration(
     )
 }
 
-/// Returns the message of the codon's record to its loop.
+/// Returns the signal of a completed codon to its loop; none for a codon that has not completed.
 fn signal(thread: &ExecutionThread, id: &CodonId) -> LoopSignal {
     let mut records = thread.codons.iter().map(|entry| entry.codon.as_ref());
     let ended = records.find(|codon| codon.codon_id() == id && matches!(codon, CodonExecution::Completed(_)));
     ended.map_or(LoopSignal::Nothing, LoopSignal::of)
 }
 
-/// The codons that a run runs from there, when each of them completes and no context is full; a part of them when there are many.
+/// Returns the codons that a run from `resume_point` runs, if each of them completes and no context is full; at most [`MOST_AHEAD`] of them.
 pub(super) fn ahead(
     hank: &Hank,
     thread: &ExecutionThread,
     plan: &SharedList<PlanEntry>,
-    standing: &ResumePoint,
+    resume_point: &ResumePoint,
 ) -> Vec<PlanEntry> {
     let mut plan = plan.clone();
     let first = plan
         .iter()
-        .position(|entry| Some(&entry.codon_id) == standing.first.as_ref());
-    let mut at = first.unwrap_or(standing.kept);
+        .position(|entry| Some(&entry.codon_id) == resume_point.first.as_ref());
+    let mut at = first.unwrap_or(resume_point.kept);
     let expand = |plan: &mut SharedList<PlanEntry>, ended: usize, signal| {
         let step = advance_loop(hank, plan, &plan[ended].codon_id, signal);
         if let Ok(step @ (LoopStep::Expand(..) | LoopStep::DropRest { .. })) = step {
@@ -122,12 +123,12 @@ pub(super) fn ahead(
         let signal = signal(thread, &plan[at - 1].codon_id);
         expand(&mut plan, at - 1, signal);
     }
-    let begin = at;
-    while at < plan.len() && at - begin < MOST_AHEAD {
+    let start = at;
+    while at < plan.len() && at - start < MOST_AHEAD {
         expand(&mut plan, at, LoopSignal::Nothing);
         at += 1;
     }
-    plan.range(begin..at).cloned().collect()
+    plan.range(start..at).cloned().collect()
 }
 
 /// The item of a hank to which an entry belongs: a codon, or the loop that it is in.

@@ -1,4 +1,4 @@
-//! Positions of runs and codons, so that an event finds its record without a walk through the history.
+//! An index of runs and codons by their ids, so that the reducer finds the record of an event without a walk through the history.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,22 +7,25 @@ use crate::codon::CodonExecution;
 use crate::document::{HankweaveState, RunRecord, RunStatus};
 use crate::id::{CodonId, RunId};
 
-/// The places of one document; kept up to date by the reducer.
+/// The index of one document; kept up to date by the reducer.
 ///
-/// Runs are put in front, so a run is known by its age, the number of runs that are older.
+/// New runs are put in front of the others, so positions change. The index has the "age" of a run instead, the number of older runs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Index {
+    /// The age of each run.
     ages: HashMap<RunId, usize>,
     /// The ages of the runs that are recorded as running.
     running: BTreeSet<usize>,
-    /// By age; created with the first event about a codon of the run.
+    /// The codons of each run, by the age of the run; made with the first event about a codon of the run.
     codons: Vec<Option<Codons>>,
 }
 
 /// The codons of one run.
 #[derive(Debug, Clone, Default)]
 struct Codons {
+    /// Position of the newest record of each codon.
     newest: HashMap<CodonId, usize>,
+    /// Position of the record that has not ended.
     open: Option<usize>,
 }
 
@@ -47,7 +50,7 @@ impl Index {
 
     /// The position of the run with this id.
     pub(super) fn run(&self, state: &HankweaveState, id: &RunId) -> Option<usize> {
-        // Nearly all events are about the newest one.
+        // Nearly all events are about the newest run.
         if state.runs.front().is_some_and(|newest| newest.run_id == *id) {
             return Some(0);
         }
@@ -59,7 +62,7 @@ impl Index {
         Some(&state.runs[position(state, *self.running.last()?)])
     }
 
-    /// The open record with that id, otherwise the newest one (STATE-21).
+    /// The position of the open record of this codon in a run, otherwise of the newest record (STATE-21).
     pub(super) fn codon(
         &mut self,
         state: &HankweaveState,
@@ -78,7 +81,7 @@ impl Index {
         Ok(RecordPosition { run, codon })
     }
 
-    /// The codon of the run at this position that has not ended.
+    /// The position of the codon that has not ended, in the run at this position.
     pub(super) fn open_codon(&mut self, state: &HankweaveState, run: usize) -> Option<usize> {
         self.codons_of(state, run).open
     }
@@ -118,6 +121,7 @@ impl Index {
         self.codons_of(state, run).open = None;
     }
 
+    /// The codons of the run at this position.
     fn codons_of(&mut self, state: &HankweaveState, run: usize) -> &mut Codons {
         let age = position(state, run);
         if self.codons.len() <= age {
@@ -140,7 +144,7 @@ impl Codons {
     }
 }
 
-/// Converts an age to a position or back: both count the runs, from different ends.
+/// Converts the age of a run to its position, or a position to the age: one counts from the oldest run, the other from the newest.
 fn position(state: &HankweaveState, age: usize) -> usize {
     state.runs.len() - 1 - age
 }

@@ -1,4 +1,4 @@
-//! The document with its running totals.
+//! The document that a live run changes, with cost totals and an index that are kept up to date with each event.
 
 use super::apply::apply_event;
 use super::index::Index;
@@ -8,12 +8,12 @@ use crate::document::{HankweaveState, RunRecord};
 use crate::event::{Recorded, StateEvent};
 use crate::time::Timestamp;
 
-/// A document with what would be too slow to compute for every event: the cost totals, and where its parts
-/// are.
+/// A document with its cost totals and an index of its records, which would be too slow to compute for every event.
 #[derive(Debug, Clone, Default)]
 pub struct LiveState {
     document: HankweaveState,
     totals: Totals,
+    /// When an event last reported or changed a cost.
     costs_updated: Option<Timestamp>,
     index: Index,
 }
@@ -21,9 +21,9 @@ pub struct LiveState {
 /// The cost figures that go out with every state event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// All codons of all runs; skipped ones count nothing.
+    /// Cost of all codons of all runs, except skipped ones.
     pub total: Usd,
-    /// The codons of the current run; zero when there is none.
+    /// Cost of the codons of the current run; zero when there is none.
     pub current_run: Usd,
     /// Spending of all runs, including skipped codons and sentinels.
     pub spend: Usd,
@@ -71,7 +71,7 @@ impl LiveState {
         self.costs_updated
     }
 
-    /// Applies one recorded event: everything of it, or nothing.
+    /// Applies one recorded event.
     ///
     /// # Errors
     ///
@@ -92,8 +92,8 @@ impl LiveState {
         if event.tells_costs() || applied.cost_before != applied.cost_after {
             self.costs_updated = Some(at);
         }
-        let begins_anew = matches!(event, StateEvent::RunStarted { .. });
-        if begins_anew || self.document.current_run_id.is_none() {
+        let is_new_run = matches!(event, StateEvent::RunStarted { .. });
+        if is_new_run || self.document.current_run_id.is_none() {
             self.totals.current_run = Usd::ZERO;
         } else if applied.in_current_run {
             self.totals.current_run =

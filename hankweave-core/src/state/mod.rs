@@ -1,4 +1,4 @@
-//! The reducer: how events change the [document](crate::document), and which document a start works with.
+//! The reducer, which applies events to the state [document](crate::document), and recovery, which chooses the document that a start works with.
 
 mod apply;
 mod index;

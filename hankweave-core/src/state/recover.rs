@@ -1,4 +1,4 @@
-//! Which document a start works with, decided from the bytes that were found (P6).
+//! Chooses the document that a start works with: from state.json, its backup, or the recorded events (P6).
 
 use std::fmt;
 
@@ -6,13 +6,12 @@ use super::LiveState;
 use crate::document::{HankweaveState, StateProblem, parse};
 use crate::event::{Recorded, StateEvent};
 
-/// A state file as it was found.
+/// The contents of a state file, with the events that follow it.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
     /// The bytes of the file.
     pub bytes: &'a [u8],
-    /// The logged events that came after exactly these bytes, oldest first; empty when the log does not know
-    /// them.
+    /// The logged events that came after exactly these bytes, oldest first; empty when the log has no mark of these bytes.
     pub tail: &'a [Recorded<StateEvent>],
 }
 
@@ -49,7 +48,7 @@ pub struct RecoveredState {
     pub source: StateSource,
     /// Why `state.json` could not be used; empty when it could, or when there never was one.
     pub primary_problems: Vec<StateProblem>,
-    /// Why `state.json.bak` could not be used; empty when it was not looked at.
+    /// Why `state.json.bak` could not be used; empty when it was not read.
     pub backup_problems: Vec<StateProblem>,
     /// Whether recorded history existed and could not be used: the user must learn of it.
     pub history_was_reset: bool,
@@ -61,6 +60,7 @@ pub struct RecoveredState {
 pub struct RecoverError;
 
 impl RecoveredState {
+    /// Adds the chosen document and its source.
     fn with(self, state: HankweaveState, source: StateSource) -> Self {
         Self {
             state,
@@ -116,11 +116,11 @@ pub fn recover(
     }
 }
 
+/// Reads a state file and applies the events after it.
 fn load(found: Candidate<'_>) -> Result<HankweaveState, Vec<StateProblem>> {
     let mut live = LiveState::new(parse(found.bytes)?);
     for recorded in found.tail {
-        // Only accepted events are logged, so a refusal means that these bytes are not what the log
-        // continues.
+        // Only accepted events are logged, so a refusal means that the log does not continue these bytes.
         if let Err(refused) = live.apply(recorded) {
             let message = format!("event {} of the log does not fit: {refused}", recorded.seq);
             return Err(vec![StateProblem::corrupted(message)]);
@@ -129,7 +129,7 @@ fn load(found: Candidate<'_>) -> Result<HankweaveState, Vec<StateProblem>> {
     Ok(live.into_document())
 }
 
-/// Folds the events; `None` when not a single run comes out of them.
+/// Applies all events to an empty document; `None` when the result has no run.
 fn rebuild(events: &[Recorded<StateEvent>]) -> Option<HankweaveState> {
     let mut live = LiveState::default();
     for recorded in events {

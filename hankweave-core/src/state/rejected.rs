@@ -1,4 +1,4 @@
-//! Why an event is refused.
+//! The reasons for which the reducer refuses an event.
 
 use crate::codon::{CodonExecution, CodonStatus};
 use crate::document::RunStatus;

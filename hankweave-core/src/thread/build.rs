@@ -1,4 +1,4 @@
-//! The thread as a whole (STATE-53, STATE-56).
+//! The whole thread as data, for readers that show it (STATE-53, STATE-56).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,14 +18,13 @@ use crate::time::Timestamp;
 pub struct ExecutionThread {
     /// The codons that count, newest first.
     pub codons: Vec<ThreadCodon>,
-    /// How many runs were visited, those without a codon of their own included.
+    /// Number of runs in the thread, those without a codon of their own included.
     pub total_runs: usize,
     /// Whether some codon of the thread has not ended, in any of its runs.
     pub has_running_codon: bool,
     /// Whether the newest codon failed, or was open when its run ended.
     ///
-    /// An interrupted one has not failed. A failure after which its run continued until it was interrupted
-    /// does not count.
+    /// An interrupted codon has not failed. A failure after which the run continued, until the run was interrupted, does not count.
     pub failed: bool,
     /// Next codon; `None` when everything is done, something failed or something runs. After an
     /// interruption, the codon that was open.
@@ -115,7 +114,7 @@ pub fn build(
     }
 }
 
-/// The branch of the run that is walked through, once for all its codons.
+/// The branch of the run that the walk is in, shared by all codons of the run.
 #[derive(Default)]
 struct Branch<'a>(Option<(&'a RunId, Arc<str>)>);
 
@@ -153,8 +152,9 @@ fn thread_codon<'a>(
     }
 }
 
+/// Returns the checkpoints of a codon that exist.
 fn validated(codon: &CodonExecution, known: &dyn KnownCheckpoints) -> Vec<ValidatedCheckpoint> {
-    let exists = |(checkpoint_type, sha): (CheckpointType, &CheckpointSha)| {
+    let with_facts = |(checkpoint_type, sha): (CheckpointType, &CheckpointSha)| {
         let facts = known.find(sha)?;
         Some(ValidatedCheckpoint {
             checkpoint_type,
@@ -164,5 +164,5 @@ fn validated(codon: &CodonExecution, known: &dyn KnownCheckpoints) -> Vec<Valida
             branch: facts.branch,
         })
     };
-    codon.checkpoints().filter_map(exists).collect()
+    codon.checkpoints().filter_map(with_facts).collect()
 }

@@ -1,4 +1,4 @@
-//! Items that a cleanup may remove: the logs of old runs, and checkpoints that nothing else needs (RUN-23).
+//! Finds what a cleanup may remove: the logs of old runs, and checkpoints that nothing else needs (RUN-23).
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -14,14 +14,14 @@ use crate::time::Timestamp;
 pub struct RetentionRule {
     /// Number of newest runs to keep; the newest one always stays.
     pub keep: usize,
-    /// Those are kept that ended at this time or later, if it is given.
+    /// Runs that ended at this time or later are kept as well; `None` for no such limit.
     pub ended_before: Option<Timestamp>,
 }
 
 /// Items that a cleanup would remove.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Removable {
-    /// The runs whose logs go, newest first.
+    /// The runs whose logs are removed, newest first.
     pub runs: Vec<RunId>,
     /// The checkpoints that only these runs, and operations of their time, need.
     pub checkpoints: BTreeSet<CheckpointSha>,
@@ -30,20 +30,20 @@ pub struct Removable {
 /// Returns the items that a cleanup by `rule` would remove. `parent` returns the checkpoint that another one follows in the repository, and so
 /// keeps.
 ///
-/// A checkpoint is needed if the present thread, a kept run, or a point before or after a kept operation leads to it. The checkpoints that a needed
-/// one follows are needed as well. The files with which a removed run started are not, if that run had a success. So among the kept items everything
-/// that can be undone or rolled back to still can be.
+/// A checkpoint is needed if the present thread, a kept run, or the position before or after a kept operation leads to it. The checkpoints that a needed one
+/// follows are needed as well. The checkpoint with which a removed run started is not needed, if that run had a success. So every undo and rollback to
+/// something that is kept stays possible.
 #[must_use]
 pub fn removable(
     state: &HankweaveState,
     rule: RetentionRule,
     parent: impl Fn(&CheckpointSha) -> Option<CheckpointSha>,
 ) -> Removable {
-    let gone: HashSet<&RunId> = state.removed().flat_map(|removed| &removed.runs).collect();
-    let old = old_runs(state, rule).filter(|run| !gone.contains(&run.run_id));
+    let removed_before: HashSet<&RunId> = state.removed().flat_map(|removed| &removed.runs).collect();
+    let old = old_runs(state, rule).filter(|run| !removed_before.contains(&run.run_id));
     let runs: Vec<RunId> = old.map(|run| run.run_id.clone()).collect();
-    let removed: HashSet<&RunId> = runs.iter().chain(gone).collect();
-    let needed = with_parents(needed(state, &removed), parent);
+    let all_removed: HashSet<&RunId> = runs.iter().chain(removed_before).collect();
+    let needed = with_parents(needed(state, &all_removed), parent);
     let checkpoints = state.checkpoints().filter(|sha| !needed.contains(sha));
     Removable {
         checkpoints: checkpoints.cloned().collect(),
@@ -51,15 +51,16 @@ pub fn removable(
     }
 }
 
+/// Returns the runs that `rule` does not keep.
 fn old_runs(state: &HankweaveState, rule: RetentionRule) -> impl Iterator<Item = &RunRecord> {
-    let behind = state.runs.iter().map(AsRef::as_ref).skip(rule.keep.max(1));
-    behind.filter(move |run| {
+    let older = state.runs.iter().map(AsRef::as_ref).skip(rule.keep.max(1));
+    older.filter(move |run| {
         let end = run.end_time.unwrap_or(run.start_time);
         run.status != RunStatus::Running && rule.ended_before.is_none_or(|limit| end < limit)
     })
 }
 
-/// Returns the checkpoints named by the remaining runs, their operations and the thread.
+/// Returns the checkpoints that the kept runs, the kept operations and the thread need; `removed` are the runs that are not kept.
 fn needed(state: &HankweaveState, removed: &HashSet<&RunId>) -> BTreeSet<CheckpointSha> {
     let mut needed: BTreeSet<CheckpointSha> = state.initial_checkpoint.iter().cloned().collect();
     if let Some(pending) = &state.pending_rollback {
@@ -72,19 +73,22 @@ fn needed(state: &HankweaveState, removed: &HashSet<&RunId>) -> BTreeSet<Checkpo
         let codons = run.codons.iter().flat_map(|codon| codon.checkpoints());
         needed.extend(codons.map(|(_, sha)| sha.clone()));
     }
-    let mut lead_to = |thread: ExecutionThread, ends_in_kept: bool| {
+    let mut add_thread = |thread: ExecutionThread, ends_in_kept: bool| {
         let codons = thread.codons.iter().flat_map(|entry| entry.codon.checkpoints());
         needed.extend(codons.map(|(_, sha)| sha.clone()));
-        // A rollback into a removed run goes to its last success, and to its beginning only when it has none.
+        // A rollback into a removed run leads to the last success there, and to the start of the run only without a success.
         let completed = |entry: &ThreadCodon| entry.codon.status() == CodonStatus::Completed;
         let without_success = !thread.codons.iter().any(completed);
         needed.extend(thread.codons.iter().filter_map(|entry| {
             let run = state.run(&entry.run_id)?;
-            let wanted = ends_in_kept || without_success || !removed.contains(&run.run_id);
-            run.starting_conditions.checkpoint().filter(|_| wanted).cloned()
+            let is_needed = ends_in_kept || without_success || !removed.contains(&run.run_id);
+            run.starting_conditions
+                .checkpoint()
+                .filter(|_| is_needed)
+                .cloned()
         }));
     };
-    lead_to(build(state, None, None), true);
+    add_thread(build(state, None, None), true);
     let kept = operations(state).into_iter().filter(|logged| match logged {
         LoggedOperation::Run(run) => !removed.contains(&run.run_id),
         LoggedOperation::Recorded(operation) => !removed.contains(&operation.behind),
@@ -92,17 +96,17 @@ fn needed(state: &HankweaveState, removed: &HashSet<&RunId>) -> BTreeSet<Checkpo
     let points = kept
         .flat_map(|logged| [logged.before(state), logged.after(state)])
         .flatten();
-    // Newer runs that ran nothing are passed over, so what can be undone may be of a removed run.
+    // An undo skips newer runs that ran nothing, so the operation to undo may be a removed run.
     let undone = undo(state).map(|undo| undo.target);
     let points: Vec<_> = points.chain(undone).collect();
     for point in &points {
-        lead_to(thread_at(state, point), !removed.contains(&point.run_id));
+        add_thread(thread_at(state, point), !removed.contains(&point.run_id));
     }
     needed.extend(points.into_iter().map(|point| point.checkpoint_sha));
     needed
 }
 
-/// Adds all checkpoints that they follow.
+/// Returns the checkpoints with all that they follow.
 fn with_parents(
     mut needed: BTreeSet<CheckpointSha>,
     parent: impl Fn(&CheckpointSha) -> Option<CheckpointSha>,

@@ -1,4 +1,4 @@
-//! Runs that belong to the history of a thread, and their codons that count no longer.
+//! The runs that belong to the history of a thread, and the codons in them that count no longer because they were undone or ran again.
 
 use std::collections::HashSet;
 
@@ -6,10 +6,11 @@ use super::ExecutionThread;
 use crate::document::{HankweaveState, RunRecord, StartingConditions};
 use crate::id::{CheckpointSha, RunId};
 
-/// Counts the runs from the newest one back to the first one of the thread, with a pending rollback of the thread to which that led. A run can only continue an
-/// older one.
+/// Counts the runs from the newest one back to the first run of the thread; with a pending rollback, of the thread at its target. All of them are at the front
+/// of the list, since a run can only continue an older one.
 #[must_use]
 pub fn runs_of_history(state: &HankweaveState) -> usize {
+    // The number of runs up to the run `id`, which is searched after the first `from`.
     let until = |id: &RunId, from: usize| {
         let mut older = state.runs.iter().skip(from);
         older
@@ -29,7 +30,7 @@ pub fn runs_of_history(state: &HankweaveState) -> usize {
     count
 }
 
-/// Returns the checkpoint of the files with which the thread started: those of its first run, which is not the first of all if that run started
+/// Returns the checkpoint of the files with which the thread started, those of its first run. That run is not the first of the document if the user started
 /// over.
 #[must_use]
 pub fn files_of_start(state: &HankweaveState) -> Option<&CheckpointSha> {
@@ -43,18 +44,17 @@ pub fn files_of_start(state: &HankweaveState) -> Option<&CheckpointSha> {
         .or(state.initial_checkpoint.as_ref())
 }
 
-/// Attempts that count no longer, as runs and places in them.
+/// Attempts that count no longer: the run of each, and its position in that run.
 pub type UndoneAttempts<'s> = HashSet<(&'s RunId, usize)>;
 
 impl ExecutionThread {
-    /// Returns the codons of this history that count no longer, newest run first, each with its position in its run: what a rollback undid, and what was
-    /// run again. The thread is the one that ends in the newest run of `state`.
+    /// Returns the codons of this history that count no longer, because a rollback undid them or they ran again: newest run first, each with its position in
+    /// its run. The thread must be the one that ends in the newest run of `state`.
     pub fn undone_codons<'s>(
         &self,
         state: &'s HankweaveState,
     ) -> impl Iterator<Item = (&'s RunRecord, usize)> {
-        let counting = self.codons.iter();
-        let counting: HashSet<_> = counting
+        let counting: HashSet<_> = (self.codons.iter())
             .map(|entry| (&entry.run_id, entry.codon_index_in_run))
             .collect();
         let own = state.runs.iter().take(runs_of_history(state));
@@ -62,7 +62,7 @@ impl ExecutionThread {
         all.filter(move |(run, at)| !counting.contains(&(&run.run_id, *at)))
     }
 
-    /// Returns the [codons that count no longer](Self::undone_codons), to be looked up.
+    /// Returns the [codons that count no longer](Self::undone_codons) as a set.
     #[must_use]
     pub fn undone_attempts<'s>(&self, state: &'s HankweaveState) -> UndoneAttempts<'s> {
         let undone = self.undone_codons(state);

@@ -1,6 +1,8 @@
-//! The execution thread: one history out of many runs (STATE-49 to STATE-60), and what of it a cleanup may remove (RUN-23).
+//! The execution thread: the history that counts, out of runs that continue one another (STATE-49 to STATE-60), and the parts that a cleanup may remove
+//! (RUN-23).
 //!
-//! [`ThreadTip`] is for decisions, which look at its newest codons; [`build`] makes all of it, for readers.
+//! [`ThreadTip`] reads the thread from its newest codon back, for decisions; [`build`] makes the whole thread, for readers that show it. A position in the
+//! thread, where a run continues or a rollback leads, is a [`ContinuationSource`](crate::document::ContinuationSource).
 
 mod build;
 mod cleanup;

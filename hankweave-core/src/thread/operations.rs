@@ -1,4 +1,5 @@
-//! The log of operations: every run, every rollback, undo and restore, and every cleanup (STATE-66, STATE-67, RUN-23).
+//! The log of operations: runs, rollbacks, undos, restores and cleanups. It gives the position of the thread before and after each, and the undo of the newest
+//! one (STATE-66, STATE-67, RUN-23).
 
 use std::sync::Arc;
 
@@ -25,11 +26,12 @@ pub enum LoggedOperation<'s> {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Undo {
-    /// The operation.
+    /// Id of the operation that is undone.
     pub id: String,
-    /// Position of the thread before it.
+    /// Position of the thread before that operation.
     pub target: ContinuationSource,
-    /// Checkpoint of the files with which it ended: files that only a later one has were made by the user. `None` where a crash ended it.
+    /// Checkpoint of the files with which that operation ended: files that it does not have were made by the user since. `None` where a crash ended the
+    /// operation.
     pub left: Option<CheckpointSha>,
 }
 
@@ -38,38 +40,37 @@ pub struct Undo {
 pub fn operations(state: &HankweaveState) -> Vec<LoggedOperation<'_>> {
     let mut log = Vec::new();
     for run in &state.runs {
-        let behind = state.operations.iter().rev();
-        let behind = behind.filter(|operation| operation.behind == run.run_id);
-        log.extend(behind.map(LoggedOperation::Recorded));
+        let newest_first = state.operations.iter().rev();
+        let after_run = newest_first.filter(|operation| operation.behind == run.run_id);
+        log.extend(after_run.map(LoggedOperation::Recorded));
         log.push(LoggedOperation::Run(run));
     }
     log
 }
 
-/// Returns the operation to undo next: the newest that is not undone. After an undo that is the operation before it, as often as wanted. `None` when
-/// nothing is left, or the start of the operation is unknown. A cleanup, and a run that continued and ran nothing, changed no file: they are
-/// skipped.
+/// Returns the undo of the newest operation that is not undone yet: after an undo, the operation before the undone one. `None` when nothing is left, or when
+/// the position before the operation is unknown. Operations that changed no file are skipped: cleanups, and runs that continued and ran nothing.
 #[must_use]
 pub fn undo(state: &HankweaveState) -> Option<Undo> {
     let mut log = operations(state);
     log.retain(|logged| !logged.is_cleanup() && !logged.ran_nothing());
-    let mut place = 0;
-    while let LoggedOperation::Recorded(operation) = log.get(place)?
+    let mut position = 0;
+    while let LoggedOperation::Recorded(operation) = log.get(position)?
         && let Some(undone) = &operation.undoes
     {
-        place = log.iter().position(|known| known.id() == *undone)? + 1;
+        position = log.iter().position(|known| known.id() == *undone)? + 1;
     }
-    log.get(place)?.undo(state)
+    log.get(position)?.undo(state)
 }
 
-/// Returns the undo of the rollback with this id, as long as that is [`undoable`].
+/// Returns the undo of the rollback with this id, as long as the rollback is [`undoable`].
 #[must_use]
 pub fn undo_of(state: &HankweaveState, id: &str) -> Option<Undo> {
     let operation = undoable(state).filter(|operation| operation.id == id)?;
     LoggedOperation::Recorded(operation).undo(state)
 }
 
-/// Returns the rollback that can be undone by its name, also while a run lives: no codon has started since, and the rollback is not itself an undo.
+/// Returns the rollback that a user can undo by its id, also while a run lives: the newest operation, if it is a rollback, since which no codon has started.
 #[must_use]
 pub fn undoable(state: &HankweaveState) -> Option<&Operation> {
     let log = operations(state).into_iter();
@@ -89,8 +90,8 @@ pub fn head(state: &HankweaveState) -> Option<ContinuationSource> {
     }
 }
 
-/// Returns the checkpoint with which the codon of a position ended, in its newest attempt. Files that differ from it there were changed after the
-/// codon, from outside.
+/// Returns the checkpoint with which the codon of a position ended, in its newest attempt. Where the files at the position differ from this checkpoint, they
+/// were changed after the codon, from outside.
 #[must_use]
 pub fn end_at<'s>(state: &'s HankweaveState, position: &ContinuationSource) -> Option<&'s CheckpointSha> {
     let mut codons = state.run(&position.run_id)?.codons.iter().rev();
@@ -99,13 +100,13 @@ pub fn end_at<'s>(state: &'s HankweaveState, position: &ContinuationSource) -> O
 }
 
 impl LoggedOperation<'_> {
-    /// Whether it removed what nothing needs.
+    /// Whether the operation is a cleanup.
     #[must_use]
     pub fn is_cleanup(&self) -> bool {
         matches!(self, Self::Recorded(operation) if operation.kind == OperationKind::Cleanup)
     }
 
-    /// Returns whether it is a run that continued where the one before ended, and ended before a codon started.
+    /// Returns whether the operation is a run that continued another one and ended before it started a codon.
     fn ran_nothing(&self) -> bool {
         matches!(self, Self::Run(run) if run.codons.is_empty() && run.starting_conditions.source().is_some())
     }
@@ -118,7 +119,7 @@ impl LoggedOperation<'_> {
         })
     }
 
-    /// Its name: twelve digits 0-9 and a-f.
+    /// The id of the operation: twelve digits 0-9 and a-f.
     #[must_use]
     pub fn id(&self) -> String {
         match self {
@@ -127,6 +128,7 @@ impl LoggedOperation<'_> {
         }
     }
 
+    /// Returns the checkpoint of the files with which the operation ended; `None` where a crash ended it.
     fn left(&self) -> Option<&CheckpointSha> {
         let left = match self {
             Self::Run(run) => run.codons.last()?.end_checkpoint()?.1,
@@ -135,7 +137,7 @@ impl LoggedOperation<'_> {
         Some(left).filter(|left| !left.is_blank())
     }
 
-    /// Returns the thread's position before it; `None` when the document does not have it.
+    /// Returns the thread's position before the operation; `None` when the document does not have it.
     #[must_use]
     pub fn before(&self, state: &HankweaveState) -> Option<ContinuationSource> {
         match self {
@@ -144,7 +146,7 @@ impl LoggedOperation<'_> {
         }
     }
 
-    /// Returns the thread's position after it; `None` when the document does not have it.
+    /// Returns the thread's position after the operation; `None` when the document does not have it.
     #[must_use]
     pub fn after(&self, state: &HankweaveState) -> Option<ContinuationSource> {
         match self {
@@ -154,7 +156,8 @@ impl LoggedOperation<'_> {
     }
 }
 
-/// Returns the name of the operation that `text` describes. It is a hash: run ids differ at their ends only, and people type the start of a name.
+/// Returns the id of the operation that `text` describes, such as a run id. The id is a hash: run ids differ at their ends only, and people type the start of
+/// an id.
 #[must_use]
 pub fn name(text: &str) -> String {
     let fnv1a = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -162,14 +165,14 @@ pub fn name(text: &str) -> String {
     format!("{:012x}", hash >> 16)
 }
 
-/// Returns the position at which a run began, with the files with which its first codon started: what the user changed since the run before is none of its
-/// work (STATE-71).
+/// Returns the position at which a run started, with the files with which its first codon started: changes by the user since the run before are no work of this
+/// run (STATE-71).
 fn start_of(state: &HankweaveState, run: &RunRecord) -> Option<ContinuationSource> {
     let source = position_before(state, run)?;
     let started = run.codons.first().and_then(|codon| codon.start_checkpoint());
     match started {
         Some(files) => {
-            let source = end_before_again(state, run).unwrap_or(source);
+            let source = end_before_retry(state, run).unwrap_or(source);
             Some(match files == source.checkpoint_sha {
                 true => source,
                 false => at_files(state, &source, files),
@@ -180,8 +183,8 @@ fn start_of(state: &HankweaveState, run: &RunRecord) -> Option<ContinuationSourc
     }
 }
 
-/// Returns the position before a run that began with the newest codon again, at the end of that codon; `None` for another run.
-fn end_before_again(state: &HankweaveState, run: &RunRecord) -> Option<ContinuationSource> {
+/// Returns the position before a run that started with the newest codon again: the end of that codon in the run before. `None` for any other run.
+fn end_before_retry(state: &HankweaveState, run: &RunRecord) -> Option<ContinuationSource> {
     let StartingConditions::Continuation {
         reason: Some(ContinuationReason::Retry),
         ..
@@ -190,8 +193,8 @@ fn end_before_again(state: &HankweaveState, run: &RunRecord) -> Option<Continuat
         return None;
     };
     let before = end_before(state, run)?;
-    let again = run.codons.first()?.codon_id();
-    (before.after_codon.as_ref() == Some(again)).then_some(before)
+    let first = run.codons.first()?.codon_id();
+    (before.after_codon.as_ref() == Some(first)).then_some(before)
 }
 
 /// Returns the position after the operation before a run; `None` where the run is the first one.
@@ -206,8 +209,8 @@ fn is_run(logged: &LoggedOperation<'_>, run: &RunRecord) -> bool {
     matches!(logged, LoggedOperation::Run(known) if known.run_id == run.run_id)
 }
 
-/// Returns a position with other files than those of its checkpoint. A position at a rig is known by that checkpoint alone. With other files it
-/// becomes a position before the codon of the rig, which is set up again.
+/// Returns the position of `source` with `files` in place of those of its checkpoint. A position at a rig set-up is known only by its checkpoint, so it becomes
+/// the position before the codon, whose rig is then set up again.
 fn at_files(state: &HankweaveState, source: &ContinuationSource, files: CheckpointSha) -> ContinuationSource {
     let is_rig = source.checkpoint_type(state) == Some(CheckpointType::RigSetup);
     let before_rig = is_rig.then(|| source_of_files(state, &source.checkpoint_sha, &files));
@@ -222,7 +225,8 @@ fn position_before(state: &HankweaveState, run: &RunRecord) -> Option<Continuati
     if state.runs.back().is_some_and(|first| first.run_id == run.run_id) {
         return beginnings(state).find(|beginning| beginning.run_id == run.run_id);
     }
-    // A fresh run begins with the files as they are. Before it the thread was another one, which ended where the run before or a rollback since then left it.
+    // A fresh run that is not the first started with the files as they were. The thread before it is another one, which ended with the operation before this
+    // run.
     let end = end_before(state, run)?;
     Some(match run.starting_conditions.checkpoint() {
         Some(files) if *files != end.checkpoint_sha => at_files(state, &end, files.clone()),
@@ -230,6 +234,7 @@ fn position_before(state: &HankweaveState, run: &RunRecord) -> Option<Continuati
     })
 }
 
+/// Returns the position at which a run ended, with its newest checkpoint; that of its start if it ran no codon.
 fn end_of(state: &HankweaveState, run: &RunRecord) -> Option<ContinuationSource> {
     let Some(newest) = run.codons.last() else {
         return start_of(state, run);
@@ -241,14 +246,14 @@ fn end_of(state: &HankweaveState, run: &RunRecord) -> Option<ContinuationSource>
     Some(ContinuationSource::after(&run.run_id, newest.codon_id(), files))
 }
 
-/// The newest checkpoint of the thread that ends there.
+/// Returns the newest checkpoint of the thread that ends at `source`.
 fn files_at(state: &HankweaveState, source: &ContinuationSource) -> Option<CheckpointSha> {
     let thread = thread_at(state, source);
     let newest = newest_checkpoint(thread.codons.iter().map(|entry| entry.codon.as_ref()));
     newest.or(state.initial_checkpoint.as_ref()).cloned()
 }
 
-/// Returns the thread that a run continues which starts there.
+/// Returns the thread that a run which starts at `source` continues.
 pub(super) fn thread_at(state: &HankweaveState, source: &ContinuationSource) -> ExecutionThread {
     let mut ahead = state.clone();
     ahead.pending_rollback = Some(PendingRollback {

@@ -1,4 +1,4 @@
-//! How a new run continues what is recorded (STATE-57, STATE-60, RUN-3).
+//! The ways in which a new run can continue a thread, and the positions for each (STATE-57, STATE-60, RUN-3). `plan::resume` chooses among them.
 
 use std::sync::Arc;
 
@@ -40,8 +40,7 @@ impl Resume {
 /// Position from which a run continues after a failure, a crash or an interruption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
-    /// Point of the interruption: the files stay, and the agent resumes its session. Without one, at the
-    /// crash point.
+    /// Point of the interruption: the files stay, and the agent resumes its session. Without a session as [`CrashPoint`](Self::CrashPoint).
     Session,
     /// At the last success: its files are restored, and the current ones are kept in a checkpoint.
     LastSuccess,
@@ -56,7 +55,7 @@ impl ExecutionThread {
         self.codons.first()?.codon.interruption()
     }
 
-    /// Whether the newest codon was interrupted, or cut off by a crash, so that nothing of its own has failed.
+    /// Whether the newest codon was interrupted, or cut off by a crash, and so has not failed by itself.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
         let newest = self.codons.first();
@@ -71,8 +70,8 @@ impl ExecutionThread {
         own_session(&newest.codon, newest.was_cut_off())
     }
 
-    /// Returns the default position of a continued run: after a pause in the session, after a failed set-up with the files as they are,
-    /// otherwise where nothing half done is left.
+    /// Returns the default position of a continued run: after a pause the session, after a failed set-up the point of the stop, else the last success, so that
+    /// nothing half done is left.
     #[must_use]
     pub fn default_recovery(&self) -> Recovery {
         match self.interruption() {
@@ -111,10 +110,10 @@ impl ExecutionThread {
         match self.codons.first() {
             None => Resume::Fresh,
             Some(newest) if !blocked => Resume::Continue(end_of(newest)),
-            // A run that started after the codon that blocks would be blocked again, for ever.
+            // The last success must not be the codon that blocks: a run that continues after this codon would be blocked again, for ever.
             Some(newest) => self
                 .last_success()
-                .filter(|source| !ends_at(newest, source))
+                .filter(|source| !is_end_of(newest, source))
                 .map_or(Resume::Fresh, Resume::RollBack),
         }
     }
@@ -132,18 +131,17 @@ impl ExecutionThread {
         })
     }
 
-    /// The point after the codon that is before the newest one in the plan, in the newest run that it ended
-    /// in, with the files as they are.
+    /// Like [`again`](Self::again), for a thread that has no codon before the newest one, because its run was opened for a codon that the user chose: the point
+    /// after the codon that the plan has before the newest one, in the newest run in which that codon ended.
     ///
-    /// Only for a thread that begins with the newest codon, because its run was opened for a codon that the
-    /// user chose; `None` otherwise, and when the codon before never ended.
+    /// `None` for any other thread, and if the codon before never ended.
     #[must_use]
     pub fn across_the_cut(&self, state: &HankweaveState) -> Option<ContinuationSource> {
         let newest = self.codons.first()?.codon.codon_id();
         if self.again()?.after_codon.is_some() {
             return None;
         }
-        // A fresh run starts at the beginning: the codons in front of it belong to another history.
+        // Before a fresh run no codon has to have ended: older runs belong to another history.
         let run = state.run(&self.codons.first()?.run_id)?;
         run.starting_conditions.source()?;
         let plan = &state.execution_plan;
@@ -159,11 +157,10 @@ impl ExecutionThread {
         })
     }
 
-    /// The point of the last success; `None` when no checkpoint of the thread exists any more.
+    /// The point of the last success: after the newest completed codon. `None` when no checkpoint of the thread exists any more.
     ///
-    /// That is the newest completed codon. If its checkpoint no longer exists, it is the newest codon with
-    /// any checkpoint: completion, error, skip or rig setup in this order; for a failed codon the one of its
-    /// rig setup first.
+    /// If the checkpoint of that codon no longer exists, the newest codon with any existing checkpoint counts. Of its checkpoints that of the completion, the
+    /// error, the skip or the rig set-up is taken, in this order; for a failed codon that of the rig set-up comes first.
     #[must_use]
     pub fn last_success(&self) -> Option<ContinuationSource> {
         let mut codons = self.codons.iter();
@@ -201,20 +198,21 @@ impl ThreadCodon {
     }
 }
 
-/// Whether `source` is the point at which this codon had ended.
-fn ends_at(entry: &ThreadCodon, source: &ContinuationSource) -> bool {
+/// Whether `source` is the end of this codon, and not its rig set-up.
+fn is_end_of(entry: &ThreadCodon, source: &ContinuationSource) -> bool {
     entry.run_id == source.run_id
         && Some(entry.codon.codon_id()) == source.after_codon.as_ref()
         && entry.codon.rig_setup_checkpoint() != Some(&source.checkpoint_sha)
 }
 
-/// The end of the codon, with the files as they are.
+/// Returns the point after the codon; its checkpoint is that of the codon's end, if there is one.
 fn end_of(entry: &ThreadCodon) -> ContinuationSource {
     let sha = entry.codon.end_checkpoint().map(|(_, sha)| sha.clone());
     source(entry, sha.unwrap_or_else(|| CheckpointSha::new("")))
 }
 
-/// The codon's id is written for a rig-setup target as well: the thread needs it (STATE-59).
+/// Returns the point at a checkpoint of the codon. It has the id of the codon also at a rig-setup checkpoint, which is before the codon: the thread needs it
+/// (STATE-59).
 pub(super) fn source(entry: &ThreadCodon, checkpoint_sha: CheckpointSha) -> ContinuationSource {
     ContinuationSource::after(&entry.run_id, entry.codon.codon_id(), checkpoint_sha)
 }

@@ -1,19 +1,19 @@
-//! Which conversation a codon continues (STATE-55).
+//! Finds the session, the agent's own name for a conversation, that a codon continues (STATE-55).
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::next::taken_up;
+use super::next::codon_to_resume;
 use super::{ExecutionThread, ThreadTip};
 use crate::codon::CodonExecution;
 use crate::document::{HankweaveState, PlanEntry, SharedList};
 use crate::id::{CodonId, SessionId};
 
-/// Codons whose conversation another codon continues.
+/// The codons whose conversation a given codon continues.
 #[derive(Debug, Clone, Copy)]
-enum Source<'a> {
-    /// The codon before it in the plan.
+enum ConversationSource<'a> {
+    /// The codon before the given one in the plan.
     Previous(&'a CodonId),
-    /// Every iteration of this codon that the plan has before this position.
+    /// Every iteration of the codon with this id in hank.json that the plan has in front of this position, that of the given codon.
     Forked(&'a str, usize),
 }
 
@@ -35,21 +35,23 @@ impl ThreadTip<'_> {
         })
     }
 
-    fn source_of(&self, id: &CodonId) -> Option<Source<'_>> {
+    /// Returns the codons whose conversation `id` continues; `None` if it starts a new one.
+    fn source_of(&self, id: &CodonId) -> Option<ConversationSource<'_>> {
         let plan = &self.state.execution_plan;
         let position = self.state.planned_at(id)?;
         let codon = &plan[position].codon;
         if let Some(forked) = codon.forked() {
-            return Some(Source::Forked(forked, position));
+            return Some(ConversationSource::Forked(forked, position));
         }
         let before = position.checked_sub(1).filter(|_| codon.continues_previous());
-        Some(Source::Previous(&plan.get(before?)?.codon_id))
+        Some(ConversationSource::Previous(&plan.get(before?)?.codon_id))
     }
 
-    fn is_of(&self, source: Source<'_>, id: &CodonId) -> bool {
+    /// Whether `id` is one of the codons of `source`.
+    fn is_of(&self, source: ConversationSource<'_>, id: &CodonId) -> bool {
         match source {
-            Source::Previous(previous) => id == previous,
-            Source::Forked(forked, position) => {
+            ConversationSource::Previous(previous) => id == previous,
+            ConversationSource::Forked(forked, position) => {
                 let is_before = || self.state.planned_at(id).is_some_and(|at| at < position);
                 id.configured() == forked && is_before()
             }
@@ -70,6 +72,7 @@ impl ExecutionThread {
         &'a self,
         plan: &'a SharedList<PlanEntry>,
     ) -> BTreeMap<&'a CodonId, Option<&'a SessionId>> {
+        // The newest session of each codon, with the age of its record in the thread.
         let mut newest = HashMap::new();
         for (age, codon) in self.codons.iter().map(|entry| entry.codon.as_ref()).enumerate() {
             if let Some(session) = resumable_session(codon) {
@@ -98,15 +101,17 @@ impl ExecutionThread {
     }
 }
 
-/// The session in which the codon `id` continues where it was interrupted: the newest run was opened for
-/// that, and nothing has run in it yet.
+/// Returns the session in which the codon `id` continues where it was interrupted, if the newest run was opened for that and has started no codon yet.
 #[must_use]
 pub fn resumed_session<'a>(state: &'a HankweaveState, id: &CodonId) -> Option<&'a SessionId> {
-    let run = state.runs.front().filter(|run| taken_up(run) == Some(id))?;
+    let run = state
+        .runs
+        .front()
+        .filter(|run| codon_to_resume(run) == Some(id))?;
     run.starting_conditions.resumed_session()
 }
 
-/// A session can be resumed when its codon completed, or was skipped after a message of the agent.
+/// Returns the session of a codon that completed, or that was skipped after a message of the agent; another session cannot be continued.
 fn resumable_session(codon: &CodonExecution) -> Option<&SessionId> {
     match codon {
         CodonExecution::Completed(codon) => Some(&codon.agent_session_id),

@@ -1,4 +1,4 @@
-//! Files from which the work started that a rollback undoes.
+//! Finds the files with which the work that a rollback undoes had started.
 //!
 //! A run that goes back by itself restores these files instead of those of its target, so that changes of the user between the target and the start of the work
 //! stay (RUN-2, STATE-71).
@@ -15,8 +15,8 @@ use crate::id::{CheckpointSha, CodonId};
 pub struct StartOfWork<'t> {
     /// The attempt with which the work started.
     pub first: &'t CodonExecution,
-    /// Checkpoint of the files with which `first` started: those of the target and what the user changed after it. If the target is a set-up, its own
-    /// checkpoint: the set-up and the work follow one another at once.
+    /// Checkpoint of the files with which `first` started: those of the target, with the changes of the user after it. If the target is a rig set-up, the
+    /// checkpoint of the set-up, since no user changes anything between the set-up and the work.
     pub checkpoint: CheckpointSha,
 }
 

@@ -10,15 +10,15 @@ use crate::id::{CheckpointSha, CodonId, RunId};
 /// A point in the life of a codon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodonPoint {
-    /// Its first checkpoint.
+    /// The first checkpoint of the codon.
     Start,
-    /// Its last checkpoint.
+    /// The last checkpoint of the codon.
     End,
-    /// Its checkpoint of this type.
+    /// The checkpoint of this type.
     At(CheckpointType),
 }
 
-/// Why a run cannot continue at the point that was asked for.
+/// Why a run cannot continue at the requested point.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetError {
@@ -47,8 +47,8 @@ fn list(shas: &[CheckpointSha]) -> String {
 }
 
 impl ExecutionThread {
-    /// Returns where a run continues that starts at `point` of codon `id`, by the newest record of the codon in the thread. An id without an iteration
-    /// (`review`) means its newest iteration. The thread must have been built with the existing commits: without them it offers checkpoints that are lost.
+    /// Returns the source for a run that continues at `point` of the codon `id`, by the newest record of the codon in the thread. An id without an iteration
+    /// (`review`) means the newest iteration. The thread must have been built with the commits that exist: only their checkpoints are offered.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ impl ExecutionThread {
         if !in_thread.is_empty() {
             return only(in_thread, prefix);
         }
-        let everywhere = state.runs.iter().flat_map(|run| {
+        let in_all_runs = state.runs.iter().flat_map(|run| {
             let codons = run.codons.iter().rev();
             let checkpoints = codons.flat_map(|codon| codon.checkpoints().map(move |(_, sha)| (codon, sha)));
             checkpoints.map(|(codon, sha)| after(&run.run_id, codon, sha))
@@ -101,9 +101,9 @@ impl ExecutionThread {
         let exists = |target: &ContinuationSource| {
             fits(&target.checkpoint_sha) && known.find(&target.checkpoint_sha).is_some()
         };
-        let everywhere: Vec<_> = everywhere.filter(exists).collect();
-        if !everywhere.is_empty() {
-            return only(everywhere, prefix);
+        let in_all_runs: Vec<_> = in_all_runs.filter(exists).collect();
+        if !in_all_runs.is_empty() {
+            return only(in_all_runs, prefix);
         }
         only(beginnings(state).filter(exists).collect(), prefix)
     }
@@ -126,8 +126,8 @@ impl ExecutionThread {
     }
 }
 
-/// Returns where a run continues from `files`, a checkpoint that no codon has recorded, such as the one that is made before a restore: where a run from
-/// `base` continues, the checkpoint on which those files are based. `None` if the document does not know `base`.
+/// Returns the source for a run that continues with `files`, a checkpoint that no codon has recorded, such as a safety checkpoint before a restore. `base` is
+/// the checkpoint on which these files are based: the run continues where a run from `base` would. `None` if the document does not have `base`.
 #[must_use]
 pub fn source_of_files(
     state: &HankweaveState,
@@ -212,6 +212,7 @@ fn only(targets: Vec<ContinuationSource>, prefix: &str) -> Result<ContinuationSo
     }
 }
 
+/// Returns the source after a codon of a run, with the files of `sha`.
 fn after(run: &RunId, codon: &Arc<CodonExecution>, sha: &CheckpointSha) -> ContinuationSource {
     ContinuationSource::after(run, codon.codon_id(), sha.clone())
 }

@@ -1,10 +1,11 @@
-//! The thread from its newest codon back, read only until a question is answered: a long run decides as fast as one that has just started.
+//! Answers questions about the newest codons of the thread. It reads no more of the history than a question needs, so a long run decides as fast as a short
+//! one.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::next::{next_codon_id, passed_over, taken_up};
+use super::next::{codon_to_resume, next_codon_id, policy_of_passed_failure};
 use super::walk::{ThreadCodons, ThreadItem, walk};
 use crate::agent::InterruptedBy;
 use crate::codon::{CodonExecution, CodonStatus};
@@ -15,12 +16,14 @@ use crate::id::{CodonId, Pid, RunId, SessionId};
 use crate::machine::Extra;
 use crate::time::Timestamp;
 
-/// Newest end of a thread. It copies nothing, and looks at older codons only while it is asked about them.
+/// Newest end of a thread. It reads older codons only when a question needs them.
 ///
-/// [`ExecutionThread`](super::ExecutionThread) has all of them at once, for readers that show them.
+/// [`ExecutionThread`](super::ExecutionThread) has all codons at once, for readers that show them.
 #[derive(Debug, Clone)]
 pub struct ThreadTip<'a> {
+    /// The document; with a pending rollback a copy, as it will be when the next run starts.
     pub(super) state: Cow<'a, HankweaveState>,
+    /// The run that the thread ends in; `None` for the newest one.
     target: Option<&'a RunId>,
 }
 
@@ -66,7 +69,7 @@ impl ThreadTip<'_> {
     #[must_use]
     pub fn has_running_codon(&self) -> bool {
         let is_open = |walked: ThreadItem<'_>| !walked.codon.is_terminal();
-        // In the run that continues only its last codon can be open.
+        // Only the last codon of the newest run can be open, so the others of that run are skipped.
         let mut older = self.codons();
         older.skip_run();
         self.newest().is_some_and(is_open) || older.any(is_open)
@@ -76,16 +79,16 @@ impl ThreadTip<'_> {
     /// [`ExecutionThread::failed`](super::ExecutionThread::failed).
     #[must_use]
     pub fn failed(&self) -> bool {
-        let goes_on = self
-            .start()
-            .is_some_and(|start| taken_up(start).is_some() || passed_over(self, start).is_some());
-        self.newest().is_some_and(|newest| is_failed(&newest)) && !goes_on
+        let continues = self.last_run().is_some_and(|run| {
+            codon_to_resume(run).is_some() || policy_of_passed_failure(self, run).is_some()
+        });
+        self.newest().is_some_and(|newest| is_failed(&newest)) && !continues
     }
 
     /// Next codon; see [`ExecutionThread::next_codon_id`](super::ExecutionThread::next_codon_id).
     #[must_use]
     pub fn next_codon_id(&self) -> Option<CodonId> {
-        next_codon_id(self, self.start()?)
+        next_codon_id(self, self.last_run()?)
     }
 
     /// Returns the cause of the newest codon's interruption, if it was interrupted.
@@ -102,20 +105,20 @@ impl ThreadTip<'_> {
     }
 
     /// The run that the thread ends in.
-    fn start(&self) -> Option<&RunRecord> {
+    fn last_run(&self) -> Option<&RunRecord> {
         match self.target {
             Some(id) => self.state.run(id),
             None => self.state.runs.front().map(Arc::as_ref),
         }
     }
 
-    /// How many runs of the document the thread visits, those without a codon of their own included.
+    /// Returns the number of runs of the document among the `visited` ones: with a pending rollback the newest is only made up.
     pub(super) fn total_runs(&self, visited: usize) -> usize {
         visited - usize::from(matches!(self.state, Cow::Owned(_)))
     }
 }
 
-/// Returns the document as it will be when the next run starts with the pending rollback.
+/// Returns the document as it will be when the next run starts with the pending rollback, by adding such a run; without a rollback the document as it is.
 fn looking_ahead(state: &HankweaveState) -> Cow<'_, HankweaveState> {
     let (Some(pending), Ok(run_id)) = (&state.pending_rollback, RunId::new("the-next-run")) else {
         return Cow::Borrowed(state);
@@ -145,11 +148,11 @@ fn looking_ahead(state: &HankweaveState) -> Cow<'_, HankweaveState> {
     Cow::Owned(ahead)
 }
 
-/// A codon that failed, or that was still open when its run ended badly.
+/// Whether a codon failed, or was still open when its run failed or crashed.
 fn is_failed(entry: &ThreadItem<'_>) -> bool {
-    let run_broke = matches!(entry.run.status, RunStatus::Failed | RunStatus::Crashed);
+    let run_failed = matches!(entry.run.status, RunStatus::Failed | RunStatus::Crashed);
     let failed = entry.codon.status() == CodonStatus::Failed && entry.codon.interruption().is_none();
-    failed || (!entry.codon.is_terminal() && run_broke)
+    failed || (!entry.codon.is_terminal() && run_failed)
 }
 
 impl<'a> ThreadItem<'a> {
@@ -165,12 +168,12 @@ impl<'a> ThreadItem<'a> {
     }
 }
 
-/// Whether the codon was open when its run, which ended like this, crashed.
+/// Whether the codon was open when its run crashed; `status` and `run_end` are those of the run.
 pub(super) fn was_cut_off(codon: &CodonExecution, status: RunStatus, run_end: Option<Timestamp>) -> bool {
     status == RunStatus::Crashed && run_end.is_some() && codon.end_time() == run_end.as_ref()
 }
 
-/// The session in which a codon can continue that was interrupted, or cut off by a crash.
+/// Returns the session in which a codon can continue: the codon was interrupted, other than by the loss of the session, or cut off by a crash.
 pub(super) fn own_session(codon: &CodonExecution, was_cut_off: bool) -> Option<&SessionId> {
     let is_lost = codon.interruption() == Some(InterruptedBy::LostSession);
     let continues = codon.interruption().is_some() || was_cut_off;

@@ -1,4 +1,4 @@
-//! Walking back from a run to the fresh run that it came from (STATE-49).
+//! Walks the thread back from its newest codon: through a run, then the run that it continues, until the fresh run (STATE-49).
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -15,11 +15,12 @@ use crate::id::{CodonId, RunId};
 #[derive(Debug, Clone)]
 pub struct ThreadCodons<'a> {
     state: &'a HankweaveState,
-    /// Created when the walk leaves the first run.
+    /// The runs by id; made when the walk leaves the newest run.
     by_id: Option<HashMap<&'a RunId, &'a RunRecord>>,
     visited: HashSet<&'a RunId>,
-    /// The run and how many of its codons, from its first, are still to come.
-    here: Option<(&'a RunRecord, usize)>,
+    /// The run that the walk is in, and the number of its codons, from the first on, that are still to come.
+    current: Option<(&'a RunRecord, usize)>,
+    /// Number of codons that the walk has passed.
     passed: usize,
 }
 
@@ -40,7 +41,7 @@ pub struct ThreadItem<'a> {
 }
 
 impl<'a> ThreadItem<'a> {
-    /// The codon at this position of the newest run; its place in the thread is left open.
+    /// The codon at this position of the newest run; `global_index` is 0, whatever the codon's position in the thread.
     pub(crate) fn in_newest_run(run: &'a RunRecord, codon_index_in_run: usize) -> Self {
         Self {
             codon: &run.codons[codon_index_in_run],
@@ -63,7 +64,7 @@ pub fn walk<'a>(state: &'a HankweaveState, target: Option<&RunId>) -> ThreadCodo
         state,
         by_id: None,
         visited: start.iter().map(|run| &run.run_id).collect(),
-        here: start.map(|run| (run, run.codons.len())),
+        current: start.map(|run| (run, run.codons.len())),
         passed: 0,
     }
 }
@@ -75,20 +76,20 @@ impl<'a> ThreadCodons<'a> {
         self.visited.len()
     }
 
-    /// Passes over the rest of the run that the walk is in.
+    /// Skips the other codons of the run that the walk is in.
     pub(super) fn skip_run(&mut self) {
-        if let Some((run, left)) = self.here {
+        if let Some((run, left)) = self.current {
             self.passed += left;
-            self.here = self.parent(run);
+            self.current = self.parent(run);
         }
     }
 
-    /// The run that `run` continues, unless it was visited already, and how many of its codons belong to the
-    /// thread.
+    /// Returns the run that `run` continues, and the number of its codons that belong to the thread; `None` if there is no such run or it was visited already.
     fn parent(&mut self, run: &RunRecord) -> Option<(&'a RunRecord, usize)> {
         let mut source = run.starting_conditions.source()?.clone();
         let mut parent = self.visit(&source)?;
-        // A codon that continued in the session of earlier runs has their set-up: from there on all of them run again.
+        // The target may be the set-up of the parent's first codon, which continued in the session of an earlier run and so shares the set-up of the attempt
+        // there. A rollback to that set-up undoes the attempts of all these runs, so the walk moves on to the earliest of them.
         while let Some(earlier) = self.rerun_before(parent, &source) {
             parent = self.visit(&earlier)?;
             source = earlier;
@@ -96,7 +97,7 @@ impl<'a> ThreadCodons<'a> {
         Some(parent)
     }
 
-    /// Returns this set-up in the earlier run, if `parent` continued that run with the codon that runs again; otherwise `None`.
+    /// Returns the same set-up as a source in the earlier run, if `parent` continued that run with the codon of the set-up.
     fn rerun_before(
         &self,
         parent: (&RunRecord, usize),
@@ -114,6 +115,7 @@ impl<'a> ThreadCodons<'a> {
         rig_setup_target(older, &earlier).map(|_| earlier)
     }
 
+    /// Moves to the run of `source`; `None` if it does not exist or was visited.
     fn visit(&mut self, source: &ContinuationSource) -> Option<(&'a RunRecord, usize)> {
         let by_id = self.by_id.get_or_insert_with(|| {
             let runs = self.state.runs.iter().map(Arc::as_ref);
@@ -130,12 +132,12 @@ impl<'a> Iterator for ThreadCodons<'a> {
 
     fn next(&mut self) -> Option<ThreadItem<'a>> {
         loop {
-            let (run, left) = self.here?;
+            let (run, left) = self.current?;
             let Some(index) = left.checked_sub(1) else {
-                self.here = self.parent(run);
+                self.current = self.parent(run);
                 continue;
             };
-            self.here = Some((run, index));
+            self.current = Some((run, index));
             let global_index = self.passed;
             self.passed += 1;
             return Some(ThreadItem {
@@ -149,8 +151,7 @@ impl<'a> Iterator for ThreadCodons<'a> {
     }
 }
 
-/// How many codons of `parent`, from its first, belong to the thread of a run that continues it at `source`
-/// (STATE-50 to STATE-52).
+/// Returns the number of codons of `parent`, from the first on, that belong to the thread of a run that continues `parent` at `source` (STATE-50 to STATE-52).
 fn inherited(parent: &RunRecord, source: &ContinuationSource) -> usize {
     let Some(after) = &source.after_codon else {
         return 0;
@@ -158,12 +159,16 @@ fn inherited(parent: &RunRecord, source: &ContinuationSource) -> usize {
     if let Some(rerun) = rig_setup_target(parent, source) {
         return rerun;
     }
-    let tries = tries(parent, after);
+    let attempts = newest_attempts(parent, after);
     let ended_there = |index: &usize| {
         let end = parent.codons[*index].end_checkpoint();
         end.is_some_and(|(_, sha)| !sha.is_blank() && *sha == source.checkpoint_sha)
     };
-    let last = tries.clone().rev().find(ended_there).or_else(|| tries.last());
+    let last = attempts
+        .clone()
+        .rev()
+        .find(ended_there)
+        .or_else(|| attempts.last());
     last.map_or(parent.codons.len(), |index| index + 1)
 }
 
@@ -175,14 +180,14 @@ pub(super) fn rig_setup_target(parent: &RunRecord, source: &ContinuationSource) 
     }
     let has_rig =
         |index: &usize| parent.codons[*index].rig_setup_checkpoint() == Some(&source.checkpoint_sha);
-    tries(parent, after).find(has_rig)
+    newest_attempts(parent, after).find(has_rig)
 }
 
 /// Returns the positions of the newest attempts of a codon in a run, which follow one another.
-fn tries(run: &RunRecord, id: &CodonId) -> Range<usize> {
-    let is_try = |codon: &Arc<CodonExecution>| codon.codon_id() == id;
+fn newest_attempts(run: &RunRecord, id: &CodonId) -> Range<usize> {
+    let is_attempt = |codon: &Arc<CodonExecution>| codon.codon_id() == id;
     // From the end: most runs are continued there.
-    let end = run.codons.iter().rposition(is_try).map_or(0, |last| last + 1);
+    let end = run.codons.iter().rposition(is_attempt).map_or(0, |last| last + 1);
     let older = run.codons.iter().rev().skip(run.codons.len() - end);
-    end - older.take_while(|codon| is_try(codon)).count()..end
+    end - older.take_while(|codon| is_attempt(codon)).count()..end
 }

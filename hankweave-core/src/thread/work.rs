@@ -1,4 +1,4 @@
-//! Work of a codon over all its attempts, without what the user changed between them (HANK-66, CLI-23).
+//! Finds the checkpoints between which a codon did its work, over all its attempts. Changes by the user between attempts do not count (HANK-66, CLI-23).
 
 use super::{ExecutionThread, ThreadCodon};
 use crate::codon::{CodonExecution, CodonStatus};
@@ -8,7 +8,7 @@ use crate::id::{CheckpointSha, CodonId};
 /// Work of a codon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodonWork {
-    /// Checkpoints of the start and the end of each attempt, oldest first, after its rig. At least one.
+    /// Start and end of each attempt as checkpoints, oldest attempt first; the start is after the rig set-up. At least one attempt.
     pub attempts: Vec<(CheckpointSha, CheckpointSha)>,
 }
 
@@ -22,7 +22,7 @@ impl CodonWork {
 }
 
 impl ExecutionThread {
-    /// Returns the work that ended with this checkpoint; `None` where no codon of the thread ended with it, or its start is unknown.
+    /// Returns the work that ended with the checkpoint `end`; `None` where no codon of the thread ended with it, or where the start of the work is unknown.
     #[must_use]
     pub fn work_until(&self, state: &HankweaveState, end: &CheckpointSha) -> Option<CodonWork> {
         let ends_there =
@@ -30,29 +30,29 @@ impl ExecutionThread {
         self.work(state, self.codons.iter().position(ends_there)?)
     }
 
-    /// Returns the work of the codon at this position of the thread, in this attempt and those before it since it last completed or was skipped; `None` where no
-    /// attempt has ended, or its beginning is not known.
+    /// Returns the work of the codon at the position `newest` of the thread: of this attempt, and of the attempts before it since the codon last completed or
+    /// was skipped. `None` where no attempt has ended, or the start of the work is unknown.
     #[must_use]
     pub fn work(&self, state: &HankweaveState, newest: usize) -> Option<CodonWork> {
         let first = self.first_attempt(newest)?;
-        let mut begin = self.files_before(state, first)?;
-        let mut attempts = self.kept_attempts(state, first);
+        let mut start = self.files_before(state, first)?;
+        let mut attempts = self.attempts_outside_thread(state, first);
         for at in (newest..=first).rev() {
             let next = at.checked_sub(1).filter(|next| *next >= newest);
             let next = next.map(|next| &self.codons[next].codon);
-            let started = next.and_then(|next| next.start_checkpoint());
+            let next_start = next.and_then(|next| next.start_checkpoint());
             let end = self.codons[at].codon.end_checkpoint().map(|(_, sha)| sha.clone());
-            // An attempt that a crash ended has no checkpoint of its end: what differs at the next start counts as its work.
-            if let Some(end) = end.or_else(|| started.clone()) {
-                let behind_rig = next.and_then(|next| next.rig_setup_checkpoint().cloned());
-                let from = behind_rig.or(started).unwrap_or_else(|| end.clone());
-                attempts.push((std::mem::replace(&mut begin, from), end));
+            // An attempt that a crash ended has no checkpoint of its end: all that differs at the start of the next attempt counts as its work.
+            if let Some(end) = end.or_else(|| next_start.clone()) {
+                let after_rig = next.and_then(|next| next.rig_setup_checkpoint().cloned());
+                let start_of_next = after_rig.or(next_start).unwrap_or_else(|| end.clone());
+                attempts.push((std::mem::replace(&mut start, start_of_next), end));
             }
         }
         (!attempts.is_empty()).then_some(CodonWork { attempts })
     }
 
-    /// Returns the position of the oldest attempt since which the codon at this position has neither completed nor been skipped.
+    /// Returns the position of the oldest attempt of the codon since it last completed or was skipped.
     fn first_attempt(&self, newest: usize) -> Option<usize> {
         let id = self.codons.get(newest)?.codon.codon_id();
         let older = self.codons[newest + 1..].iter();
@@ -63,51 +63,58 @@ impl ExecutionThread {
     #[must_use]
     pub fn work_began(&self, state: &HankweaveState, newest: usize) -> Option<CheckpointSha> {
         let first = self.first_attempt(newest)?;
-        let kept = self.kept_attempts(state, first).into_iter().next();
-        kept.map(|(begin, _)| begin)
+        let oldest = self.attempts_outside_thread(state, first).into_iter().next();
+        oldest
+            .map(|(start, _)| start)
             .or_else(|| self.files_before(state, first))
     }
 
-    /// Returns the beginnings and ends of attempts before the one at this position that are no part of the thread, because a run was to repeat them with the files as they
-    /// were left: what they did counts, as no rollback has taken it back.
-    fn kept_attempts(&self, state: &HankweaveState, first: usize) -> Vec<(CheckpointSha, CheckpointSha)> {
-        let mut kept = Vec::new();
+    /// Returns starts and ends of the attempts of the codon before the one at `first` that are no part of the thread, oldest first. A later run has repeated
+    /// them with the files as they were, so no rollback has undone their work.
+    fn attempts_outside_thread(
+        &self,
+        state: &HankweaveState,
+        first: usize,
+    ) -> Vec<(CheckpointSha, CheckpointSha)> {
+        let mut attempts = Vec::new();
         let Some(entry) = self
             .codons
             .get(first)
             .filter(|entry| entry.codon_index_in_run == 0)
         else {
-            return kept;
+            return attempts;
         };
         let id = entry.codon.codon_id();
         let mut runs = state.runs.iter().skip_while(|run| run.run_id != entry.run_id);
         let mut later = runs.next();
         for run in runs {
-            let goes_on = later.is_some_and(|later| later.starting_conditions.source().is_some());
-            let is_taken_back = state
+            let is_continued = later.is_some_and(|later| later.starting_conditions.source().is_some());
+            let is_undone = state
                 .operations
                 .iter()
                 .any(|operation| operation.behind == run.run_id);
-            if !goes_on || is_taken_back {
+            if !is_continued || is_undone {
                 break;
             }
-            let attempts = run.codons.iter().rev();
-            let attempts = attempts.take_while(|attempt| is_unfinished(attempt, id));
-            let pairs = attempts.map_while(|attempt| {
-                let begin = attempt.rig_setup_checkpoint().cloned();
-                let begin = begin.or_else(|| attempt.start_checkpoint())?;
-                Some((begin, attempt.end_checkpoint()?.1.clone()))
-            });
-            let before = kept.len();
-            kept.extend(pairs);
-            // Another codon ran before it, or its start is unknown.
-            if kept.len() - before < run.codons.len() || run.codons.is_empty() {
+            let newest_first = run.codons.iter().rev();
+            let unfinished = newest_first.take_while(|attempt| is_unfinished(attempt, id));
+            let pairs: Vec<_> = unfinished
+                .map_while(|attempt| {
+                    let start = attempt.rig_setup_checkpoint().cloned();
+                    let start = start.or_else(|| attempt.start_checkpoint())?;
+                    Some((start, attempt.end_checkpoint()?.1.clone()))
+                })
+                .collect();
+            let is_whole_run = pairs.len() == run.codons.len();
+            attempts.extend(pairs);
+            // Older runs count only if this one has nothing but attempts of the codon, all of them with known files.
+            if !is_whole_run || run.codons.is_empty() {
                 break;
             }
             later = Some(run);
         }
-        kept.reverse();
-        kept
+        attempts.reverse();
+        attempts
     }
 
     /// Returns the checkpoint of the files with which the codon at this position started, after its rig; `None` where that is unknown.
@@ -120,7 +127,7 @@ impl ExecutionThread {
         if let Some(start) = entry.codon.start_checkpoint() {
             return Some(start);
         }
-        // Records of older versions do not have it.
+        // Records of older versions have no checkpoint of the start: the files are those after the codon before, or those of the run's start.
         if entry.codon_index_in_run > 0 {
             let (_, end) = self.codons.get(at + 1)?.codon.end_checkpoint()?;
             return Some(end.clone());

@@ -1,4 +1,8 @@
-//! Sums that do not fit are noticed, in every build.
+//! Checked arithmetic for generated code: operators of `next` and additions to live fields, which refuse the step if the result does not fit.
+//!
+//! In `next`, `a + b` becomes `Pair(a, b).plus(&sums)`. Numbers and durations have an inherent `plus`, which is found first and notes in [`Sums`] that the
+//! result does not fit. For other types the method of the trait [`Unchecked`] is found, which is the plain operator. [`Change`] and [`Assigned`] do so for
+//! `+=`.
 
 use core::cell::Cell;
 use core::ops::{Add, AddAssign, Div, Mul, Neg, Rem, Shl, Shr, Sub};
@@ -34,9 +38,9 @@ pub trait CheckedAdd<Other = Self>: Clone {
 macro_rules! operators {
     ($($name:ident, $checked:ident, $method:ident, $sign:literal;)*) => {
         $(
-            #[doc = concat!("Values of which `", $sign, "` says when its result does not fit.")]
+            #[doc = concat!("Values whose `", $sign, "` is checked.")]
             pub trait $name<Other>: Copy {
-                #[doc = concat!("`", $sign, "`, or tells that the result does not fit.")]
+                #[doc = concat!("`", $sign, "`; `None` if the result does not fit.")]
                 fn $checked(self, other: Other) -> Option<Self>;
             }
 
@@ -60,15 +64,15 @@ operators! {
 
 /// Numbers whose bits can be shifted.
 pub trait Shifted: Copy {
-    /// Shifts towards the larger.
+    /// `<<`; `None` if the number does not have more bits than `bits`.
     fn checked_shl(self, bits: u32) -> Option<Self>;
-    /// Shifts towards the smaller.
+    /// `>>`; `None` if the number does not have more bits than `bits`.
     fn checked_shr(self, bits: u32) -> Option<Self>;
 }
 
 /// Numbers that have a sign.
 pub trait Signed: Copy {
-    /// Changes the sign.
+    /// Changes the sign; `None` if the result does not fit.
     fn checked_neg(self) -> Option<Self>;
 }
 
@@ -166,12 +170,12 @@ floats! {
     f64: CheckedSub checked_sub -, CheckedMul checked_mul *, CheckedDiv checked_div /, CheckedRem checked_rem %;
 }
 
-/// No infinity and no NaN, which many formats cannot store.
+/// Returns the result unless it is infinite or NaN, which many formats cannot store.
 fn finite<F: Copy>(result: F, is_finite: fn(F) -> bool) -> Option<F> {
     is_finite(result).then_some(result)
 }
 
-/// Moments of the standard library.
+/// Points in time of the standard library.
 #[cfg(feature = "std")]
 #[allow(
     clippy::disallowed_types,
@@ -231,21 +235,22 @@ impl CheckedDiv<u32> for Duration {
     }
 }
 
-/// Whether a sum did not fit.
+/// Note of whether the result of an operator did not fit.
 #[derive(Debug, Default)]
 pub struct Sums(Cell<bool>);
 
 impl Sums {
-    /// All fit so far.
+    /// Starts with no note.
     pub const fn new() -> Self {
         Self(Cell::new(false))
     }
 
-    /// The value, unless a sum on the way to it did not fit.
+    /// Returns the value, or `None` if the result of an operator did not fit.
     pub fn unless_overflown<T>(self, value: T) -> Option<T> {
         (!self.0.get()).then_some(value)
     }
 
+    /// Returns the result. Where there is none, notes that and returns `otherwise`, so that the rest of the expression can be computed.
     fn note<T>(&self, result: Option<T>, otherwise: T) -> T {
         result.unwrap_or_else(|| {
             self.0.set(true);
@@ -291,7 +296,7 @@ impl<A: Signed> Pair<A, ()> {
     }
 }
 
-/// The operators of all other types. The methods of [`Pair`] itself are found first where their bounds hold.
+/// The plain operators, for all types whose operators are not checked. The methods of [`Pair`] itself are found first where their bounds hold.
 pub trait Unchecked: Sized {
     /// The left side.
     type Left;
@@ -391,7 +396,7 @@ impl<A, B> Unchecked for Pair<A, B> {
     }
 }
 
-/// A field and what is added to it.
+/// A field, and the value that is added to the field.
 #[derive(Debug)]
 pub struct Change<'a, A, B>(pub &'a mut A, pub B);
 
@@ -410,9 +415,9 @@ impl<A: CheckedAdd<B, Sum = A>, B> Change<'_, A, B> {
     }
 }
 
-/// The sum of all other types.
+/// Plain `+=`, for all types whose addition is not checked.
 pub trait Assigned {
-    /// Adds as the type does.
+    /// Adds and returns `true`.
     fn added(self) -> bool;
 }
 

@@ -1,4 +1,7 @@
-//! Requirements of a machine on its data, as one trait each, so that a missing one is reported once.
+//! Traits that the data of a machine needs, summed up in one trait for each kind of machine, so that rustc reports a missing one once.
+//!
+//! Generated code gives each type of the data an alias, `If<{ <T as Storable>::HOLDS }, T>`. Where `T` lacks a trait, the constant does not exist, and rustc
+//! prints the message of the summing trait.
 
 use core::fmt::Debug;
 
@@ -10,7 +13,7 @@ use core::fmt::Debug;
     note = "a socket, a closure or anything else of the running program needs `#[machine(Name, types)]`, which asks for no trait and has no events"
 )]
 pub trait Recordable {
-    /// A constant only where the traits are there.
+    /// Exists for types that have all the traits.
     const HOLDS: bool = true;
 }
 
@@ -28,7 +31,7 @@ impl<T: Debug + Clone + PartialEq> Recordable for T {}
     note = "a socket, a closure or anything else of the running program needs `#[machine(Name, types)]`, which asks for no trait, and has neither events nor a stored form"
 )]
 pub trait Storable {
-    /// A constant only where the traits are there.
+    /// Exists for types that have all the traits.
     const HOLDS: bool = true;
 }
 
@@ -36,14 +39,14 @@ pub trait Storable {
 #[diagnostic::do_not_recommend]
 impl<T: Debug + Clone + PartialEq + serde::Serialize + serde::de::DeserializeOwned> Storable for T {}
 
-/// `T`, if the constant holds.
+/// The type `T`; names the constant `HOLDS`, so that rustc evaluates it.
 pub type If<const HOLDS: bool, T> = <Condition<HOLDS> as Gives<T>>::Given;
 
-/// Whether a type is given.
+/// Helper of [`If`]: carries its constant.
 #[derive(Debug)]
 pub struct Condition<const HOLDS: bool>;
 
-/// The type that is given.
+/// Helper of [`If`]: has the type if the constant is true.
 pub trait Gives<T> {
     /// `T` itself.
     type Given;

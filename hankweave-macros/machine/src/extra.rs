@@ -1,4 +1,4 @@
-//! Fields that a stored value has and its machine does not name.
+//! Unknown fields: those that a stored value has and its machine does not declare, kept in a field marked `#[extra]`.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use serde_json::Value;
 pub struct Extra(Vec<(String, Value)>);
 
 impl Extra {
-    /// Whether there are none.
+    /// Whether there are no unknown fields.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -62,13 +62,13 @@ pub mod __private {
         unreachable!("the bound never holds")
     }
 
-    /// Panics with the message where a sum did not fit.
+    /// Panics with the message if the field cannot hold the sum.
     #[track_caller]
     pub fn holds(sum: bool, message: &str) {
         assert!(sum, "{message}");
     }
 
-    /// Lets the compiler know the type of the value before it reads the closure.
+    /// Calls a `next` of the declaration. With the call written so, rustc knows the type of the value when it checks the closure.
     pub fn next<T, U>(value: T, next: impl FnOnce(T) -> U) -> U {
         next(value)
     }

@@ -23,13 +23,14 @@ pub struct InvalidTransition<V, E, S: 'static> {
     pub event: Box<E>,
     /// The status of the value.
     pub from: S,
-    /// The step that was asked for.
+    /// The requested step.
     pub step: &'static str,
-    /// The status that the step leads to; that of the value for the change of a live field.
+    /// The status that the step leads to. For the change of a live field, and for a step that the state lacks and that has several targets, the status of
+    /// the value.
     pub to: S,
     /// The steps that can follow `from`, each with its target; empty when `from` is terminal.
     pub legal: &'static [(&'static str, S)],
-    /// Why it was refused.
+    /// Why the step was refused.
     pub reason: Reason,
 }
 
@@ -131,7 +132,7 @@ impl<V: fmt::Debug, E: fmt::Debug, S: Name> Error for InvalidTransition<V, E, S>
 pub enum StateMismatch<V, S> {
     /// The value is in another state.
     WrongState {
-        /// The status that was asked for.
+        /// The requested status.
         expected: S,
         /// The status of the value.
         found: S,

@@ -1,4 +1,4 @@
-//! Values for the generated tests.
+//! Made-up values of fields, for the generated tests.
 
 use core::time::Duration;
 
@@ -33,7 +33,7 @@ use alloc::vec::Vec;
 )]
 pub trait Sample {
     /// Makes a valid value. Another `n` should give another value where the type has more than one; options and lists are empty for
-    /// some of them.
+    /// some `n`.
     fn sample(n: u32) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! Machines for tests.
+//! Sample machines for the unit tests of this crate. (The trait for made-up values is in `sample.rs`.)
 
 use crate::machine;
 

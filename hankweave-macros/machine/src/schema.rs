@@ -1,8 +1,8 @@
 //! JSON Schemas of stored values and events, for [`machine(Name, schema)`](macro@crate::machine) (feature `schema`).
 //!
 //! The macro implements [`JsonSchema`] for the stored enum, the event enum, the status and the phase, with the parts below. The types of fields
-//! contribute their own schemas; a field whose type has none borrows that of another type with `#[schema(Type)]`. A schema describes what is
-//! written; a name of another state is refused, as the reader refuses it.
+//! contribute their own schemas; a field whose type has none uses that of another type with `#[schema(Type)]`. A schema describes values as they
+//! are written. It refuses fields of other states, like the code that reads stored values.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -17,13 +17,13 @@ use crate::Name;
 /// One field of an object.
 #[derive(Debug)]
 pub struct Property {
-    /// Its stored name.
+    /// Stored name of the field.
     pub name: &'static str,
-    /// Its documentation, may be empty.
+    /// Documentation of the field, may be empty.
     pub docs: &'static str,
-    /// Whether it must be there.
+    /// Whether the field must be there.
     pub required: bool,
-    /// Schema of its value.
+    /// Schema of the value.
     pub schema: Schema,
 }
 
@@ -33,13 +33,13 @@ pub fn document<T: JsonSchema>() -> Value {
     settings.into_generator().into_root_schema_for::<T>().to_value()
 }
 
-/// Exactly one of several forms.
+/// Schema of a value that has exactly one of several forms.
 pub fn one_of(docs: &str, forms: impl IntoIterator<Item = Schema>) -> Schema {
     let forms: Vec<Schema> = forms.into_iter().collect();
     described(json!({ "oneOf": forms }), docs)
 }
 
-/// A value of one state: the tag, its fields, and none of the names that belong to `elsewhere` only.
+/// Schema of a value in one state: the tag, the fields of the state, and none of the names `elsewhere`, which only other states have.
 pub fn state(
     tag: &str,
     name: &str,
@@ -54,19 +54,19 @@ pub fn state(
     described(schema, docs)
 }
 
-/// A step as an event: its method and, unless it demands nothing, its metadata.
+/// Schema of the event of a step: the method and, if the caller supplies any fields, these as `metadata`.
 pub fn event(method: &str, docs: &str, metadata: impl IntoIterator<Item = Property>) -> Schema {
     let mut metadata = metadata.into_iter().peekable();
-    let demands = metadata.peek().is_some().then(|| Property {
+    let metadata = metadata.peek().is_some().then(|| Property {
         name: "metadata",
         docs: "",
         required: true,
         schema: described(object(None, metadata), ""),
     });
-    described(object(Some(("method", method)), demands), docs)
+    described(object(Some(("method", method)), metadata), docs)
 }
 
-/// The change of a live field as an event: which, and the value.
+/// Schema of the event of a live field's change: the method, and the value as `metadata`.
 pub fn change(method: &str, docs: &str, value: Schema) -> Schema {
     let value = Property {
         name: "metadata",
@@ -77,18 +77,18 @@ pub fn change(method: &str, docs: &str, value: Schema) -> Schema {
     described(object(Some(("method", method)), [value]), docs)
 }
 
-/// One of the names of a status or a phase.
+/// Schema of any name of a status or a phase.
 pub fn names<N: Name>(docs: &str) -> Schema {
     described(json!({"type": "string", "enum": N::NAMES}), docs)
 }
 
-/// One of some members of a set of names.
+/// Schema of the given names of a status or a phase.
 pub fn among<N: Name>(members: &[N]) -> Schema {
     let names: Vec<&str> = members.iter().map(|member| member.as_str()).collect();
     described(json!({"type": "string", "enum": names}), "")
 }
 
-/// The one legal value of a fixed field; anything, should the value have no JSON form.
+/// Schema of a fixed field's one legal value; a schema that accepts anything if the value has no JSON form.
 pub fn constant<T: Serialize>(value: &T) -> Schema {
     serde_json::to_value(value).map_or_else(
         |_| Schema::default(),
@@ -114,6 +114,7 @@ fn object(tag: Option<(&str, &str)>, fields: impl IntoIterator<Item = Property>)
     json!({"type": "object", "properties": properties, "required": required})
 }
 
+/// Returns the schema with a description, unless the text is empty.
 fn described(mut schema: Value, docs: &str) -> Schema {
     if !docs.is_empty()
         && let Value::Object(object) = &mut schema

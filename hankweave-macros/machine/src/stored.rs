@@ -1,7 +1,7 @@
-//! Reading a stored value: the tag decides which fields may follow.
+//! Reading and writing of stored values: the tag, the field with the state, decides which other fields there may be.
 //!
-//! The tag usually comes first; then the fields are read straight into the state. If the tag comes later, the fields in front of it are kept as the
-//! format delivered them until the state is known. The value is written as a map in every format, so that compact formats keep the names, too.
+//! The tag usually comes first; then the fields are read straight into the state. If the tag comes later, the fields in front of it are "early": they are
+//! kept as the format delivered them until the state is known. The value is written as a map in every format, so that compact formats keep the names, too.
 //! Events are read and written in this way as well. Generated code implements [`Stored`] and [`StoredEvent`]; nothing else needs this module.
 
 mod as_map;
@@ -42,11 +42,11 @@ pub trait Stored: Sized {
     /// Returns the meaning of a stored name for a value of this status.
     fn belongs(status: Self::Status, name: &str) -> NameScope;
 
-    /// Reads the value under a stored name before the status is known: as its type does, if it has one type in all states.
+    /// Reads the value under a stored name before the status is known: as its type does, if the name has one type in all states.
     ///
     /// # Errors
     ///
-    /// Fails when it is no value of that type.
+    /// Fails when the value is not of that type.
     fn early<'de, D: Deserializer<'de>>(name: &str, value: D) -> Result<EarlyValue, D::Error> {
         let _ = name;
         early_value(value)
@@ -80,7 +80,7 @@ pub trait Stored: Sized {
 /// }
 /// ```
 ///
-/// It does not cover the output of your own types inside of a field.
+/// The trait does not cover the output of your own types inside of a field.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` may hold fields whose types nobody knows, and only a format that describes itself keeps them",
     label = "not for formats like postcard",
@@ -101,7 +101,7 @@ pub enum NameScope {
     Here,
     /// A field of other states only: an error.
     Elsewhere,
-    /// A field of other states that this state is known to have been written with: dropped.
+    /// A field of other states that old documents have in this state, `#[tolerates(..)]`: dropped.
     Tolerated,
     /// A name that the machine does not know and keeps.
     Extra,
@@ -133,7 +133,7 @@ pub fn tagged<T: Stored, S: Serializer>(
     }
 }
 
-/// Finds known names among the unknown ones: written like that, the value could not be read again.
+/// Finds names that the machine knows among the extra fields: a value written with these could not be read again.
 pub fn known_names<T: Stored>(status: T::Status, extra: &Extra) -> impl Iterator<Item = Violation> {
     extra.iter().filter_map(move |(name, value)| {
         let expected = match T::belongs(status, name) {
@@ -151,6 +151,7 @@ pub fn known_names<T: Stored>(status: T::Status, extra: &Extra) -> impl Iterator
 }
 
 struct StoredVisitor<T> {
+    /// Whether the format is one for people; types may read other forms then.
     human_readable: bool,
     stored: PhantomData<T>,
 }
@@ -177,7 +178,7 @@ impl<'de, T: Stored> Visitor<'de> for StoredVisitor<T> {
     }
 }
 
-/// The value under a name that comes before the tag.
+/// Reader of the value under this name, which comes before the tag.
 struct EarlySeed<'a, T>(&'a str, PhantomData<T>);
 
 impl<'de, T: Stored> DeserializeSeed<'de> for EarlySeed<'_, T> {
@@ -188,6 +189,7 @@ impl<'de, T: Stored> DeserializeSeed<'de> for EarlySeed<'_, T> {
     }
 }
 
+/// Returns the value if it keeps the rules of its state.
 fn valid<T: Stored, E: Error>(value: T) -> Result<T, E> {
     match value.validate().into_iter().next() {
         None => Ok(value),
@@ -195,31 +197,34 @@ fn valid<T: Stored, E: Error>(value: T) -> Result<T, E> {
     }
 }
 
-/// The fields of one stored value, given to the reader of its state: only those that belong there.
+/// The fields of one stored value, for the reader of its state. Names that do not belong to the state are refused, dropped or kept as extra fields here, so the
+/// reader sees only its own.
 #[derive(Debug)]
 pub struct StoredFields<'de, A, T: Stored> {
     status: T::Status,
+    /// The fields in front of the tag that were not read yet.
     early: vec::IntoIter<(Cow<'de, str>, Early)>,
-    /// The value whose key was given out last, when it came before the tag.
+    /// The value of the field whose name was read last, if the field is in front of the tag.
     early_value: Option<Early>,
     human_readable: bool,
-    rest: A,
+    /// The fields after the tag.
+    late: A,
     extra: Extra,
 }
 
 impl<'de, A: MapAccess<'de>, T: Stored> StoredFields<'de, A, T> {
-    fn new(status: T::Status, early: Vec<(Cow<'de, str>, Early)>, human_readable: bool, rest: A) -> Self {
+    fn new(status: T::Status, early: Vec<(Cow<'de, str>, Early)>, human_readable: bool, late: A) -> Self {
         Self {
             status,
             early: early.into_iter(),
             early_value: None,
             human_readable,
-            rest,
+            late,
             extra: Extra::default(),
         }
     }
 
-    /// The fields that the machine does not name, once all others have been read.
+    /// Returns the fields that the machine does not declare, once all others have been read.
     pub fn into_extra(self) -> Extra {
         self.extra
     }
@@ -229,23 +234,24 @@ impl<'de, A: MapAccess<'de>, T: Stored> StoredFields<'de, A, T> {
             self.early_value = Some(value);
             return Ok(Some(name));
         }
-        Ok(self.rest.next_key()?.map(|MapKey(name)| name))
+        Ok(self.late.next_key()?.map(|MapKey(name)| name))
     }
 
     fn take_value(&mut self) -> Result<Value, A::Error> {
         match self.early_value.take() {
             Some(value) => Value::deserialize(value.reader(self.human_readable)),
-            None => self.rest.next_value(),
+            None => self.late.next_value(),
         }
     }
 
     fn skip_value(&mut self) -> Result<(), A::Error> {
         match self.early_value.take() {
             Some(_) => Ok(()),
-            None => self.rest.next_value::<IgnoredAny>().map(drop),
+            None => self.late.next_value::<IgnoredAny>().map(drop),
         }
     }
 
+    /// Keeps the value of an unknown field.
     fn keep(&mut self, name: Cow<'de, str>) -> Result<(), A::Error> {
         let value = self.take_value()?;
         match self.extra.insert(name.clone().into_owned(), value) {
@@ -276,7 +282,7 @@ impl<'de, A: MapAccess<'de>, T: Stored> MapAccess<'de> for StoredFields<'de, A, 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
         match self.early_value.take() {
             Some(value) => seed.deserialize(value.reader(self.human_readable)),
-            None => self.rest.next_value_seed(seed),
+            None => self.late.next_value_seed(seed),
         }
     }
 }

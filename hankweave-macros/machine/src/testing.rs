@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use crate::{Edge, Machine, Name, Walk};
 
-/// Each test is repeated with this many different sets of values.
+/// Number of times that each test is repeated, each time with other values.
 const ROUNDS: u32 = 3;
 
 /// Which edges of a machine the tests have walked.
@@ -37,6 +37,7 @@ const ROUNDS: u32 = 3;
 #[derive(Debug, Clone)]
 pub struct Coverage {
     machine: &'static Machine,
+    /// Whether each edge was walked, in the order of the machine.
     walked: Vec<bool>,
 }
 
@@ -55,11 +56,11 @@ impl Coverage {
     ///
     /// Panics when the machine has no such edge.
     pub fn record(&mut self, from: impl Name, method: &str) {
-        let is_it = |edge: &Edge| {
+        let is_this = |edge: &Edge| {
             let left = self.machine.state(edge.from);
             edge.method == method && left.is_some_and(|state| state.stored_name == from.as_str())
         };
-        match self.machine.edges.iter().position(is_it) {
+        match self.machine.edges.iter().position(is_this) {
             Some(index) => self.walked[index] = true,
             None => panic!("{} has no edge `{method}` from {from}", self.machine.name),
         }
@@ -74,11 +75,11 @@ impl Coverage {
             .collect()
     }
 
-    /// Demands that every edge was walked.
+    /// Asserts that every edge was walked.
     ///
     /// # Panics
     ///
-    /// Panics with the edges that were not.
+    /// Panics with the edges that were not walked.
     pub fn assert_complete(&self) {
         let missing: Vec<String> = self
             .unwalked()
@@ -94,7 +95,7 @@ impl Coverage {
     }
 }
 
-/// A stored enum that the tests can handle. The macro implements it.
+/// A stored enum that the tests can handle. The macro implements the trait. `n` is a number from which the values of fields are made up.
 pub trait Subject: Clone + PartialEq + Debug {
     /// The event enum.
     type Transition: Clone + PartialEq + Debug;
@@ -117,29 +118,29 @@ pub trait Subject: Clone + PartialEq + Debug {
     /// The event of a method.
     fn event(method: &str, n: u32) -> Self::Transition;
 
-    /// Steps by the event; gives the value back when it is refused.
+    /// Makes the step of an event, by `apply`.
     ///
     /// # Errors
     ///
     /// Returns the untouched value when its state has no such step.
     fn dynamic(self, event: Self::Transition) -> Result<Self, Self>;
 
-    /// Steps by the typed method and by the typed `step`, when the state has the method: both values and the event.
+    /// Makes a step twice: by the typed method, and by the typed `step`. Returns both values and the event of `step`; `None` if the state lacks the method.
     fn typed(self, method: &str, n: u32) -> Option<(Self, Self, Self::Transition)>;
 }
 
-/// Facts of the compiler: for a state and another state or a method, whether there is a step.
+/// Table that the compiler filled: a state, another state or a method, and whether types allow a step from the first to the second, or by it.
 pub type Typed = [(&'static str, &'static str, bool)];
 
-/// Demands that types, table and `apply` agree on every ordered pair of states, and on every pair of a state and a method.
+/// Asserts that types, graph and `apply` agree on every ordered pair of states, and on every pair of a state and a method.
 ///
 /// # Panics
 ///
-/// Panics with the first pair on which they do not.
+/// Panics with the first pair on which they do not agree.
 pub fn agree_on_every_pair<T: Subject>(states: &Typed, methods: &Typed) {
     for (from, value) in one_of_each::<T>() {
         for (_, to, typed) in states.iter().filter(|(state, ..)| *state == from) {
-            let table = T::MACHINE.has_edge(from, to);
+            let in_graph = T::MACHINE.has_edge(from, to);
             let dynamic = methods
                 .iter()
                 .filter(|(state, ..)| *state == from)
@@ -147,20 +148,20 @@ pub fn agree_on_every_pair<T: Subject>(states: &Typed, methods: &Typed) {
                 .any(|entered| state_name(&entered) == *to);
             assert_eq!(
                 (*typed, dynamic),
-                (table, table),
+                (in_graph, in_graph),
                 "types and `apply` on {from} -> {to}"
             );
         }
         for (_, method, typed) in methods.iter().filter(|(state, ..)| *state == from) {
-            let table = T::MACHINE.edges_from(from).any(|edge| edge.method == *method);
-            let (dynamic, kept) = match value.clone().dynamic(T::event(method, 0)) {
+            let in_graph = T::MACHINE.edges_from(from).any(|edge| edge.method == *method);
+            let (dynamic, is_unchanged) = match value.clone().dynamic(T::event(method, 0)) {
                 Ok(_) => (true, true),
                 Err(back) => (false, back == value),
             };
-            assert!(kept, "a refused `{method}` changed the value of {from}");
+            assert!(is_unchanged, "a refused `{method}` changed the value of {from}");
             assert_eq!(
                 (*typed, dynamic),
-                (table, table),
+                (in_graph, in_graph),
                 "types and `apply` on `{method}` from {from}"
             );
         }
@@ -169,8 +170,7 @@ pub fn agree_on_every_pair<T: Subject>(states: &Typed, methods: &Typed) {
     assert_eq!(states.len(), count * count, "every pair of states is listed");
 }
 
-/// Walks the shortest way to every edge, over it and on by every edge that may follow. Each walk is made by types and by `apply`, and both must end
-/// in equal values.
+/// Makes the walks of [`Machine::walks_over_every_edge`], each by types and by `apply`, which must end in equal values.
 ///
 /// # Panics
 ///
@@ -192,7 +192,7 @@ fn walk_once<T: Subject>(walk: &Walk, round: u32, coverage: &mut Coverage) {
         let event = T::event(edge.method, n);
         let by_event = value.clone().dynamic(event.clone());
         coverage.record(value.status(), edge.method);
-        let (by_method, by_step, told) = value
+        let (by_method, by_step, event_of_step) = value
             .typed(edge.method, n)
             .expect("the type has every method of the table");
         assert_eq!(
@@ -201,14 +201,14 @@ fn walk_once<T: Subject>(walk: &Walk, round: u32, coverage: &mut Coverage) {
             "`apply` and method on {edge:?}"
         );
         assert_eq!(by_step, by_method, "step and method on {edge:?}");
-        assert_eq!(told, event, "the event of {edge:?}");
+        assert_eq!(event_of_step, event, "the event of {edge:?}");
         value = by_method;
     }
     assert_eq!(state_name(&value), T::MACHINE.end_of(walk), "the end of {walk:?}");
 }
 
-/// Demands that a value of every state and every event is equal after being written as JSON and read again, names of other programs included where
-/// the machine keeps them.
+/// Asserts that a value of every state and every event is equal after being written as JSON and read again. Where the machine keeps unknown fields, the value
+/// has one.
 ///
 /// # Panics
 ///
@@ -235,6 +235,7 @@ where
 }
 
 #[cfg(feature = "serde")]
+/// Writes a value, reads it, compares both, and returns the JSON.
 fn round_trip<T>(value: &T) -> serde_json::Value
 where
     T: PartialEq + Debug + serde::Serialize + serde::de::DeserializeOwned,
@@ -245,7 +246,7 @@ where
     serde_json::from_str(&text).expect("what serde wrote is JSON")
 }
 
-/// Values of every state with its name, reached by the shortest way and by typed methods.
+/// Returns [`ROUNDS`] values of every state, each with the name of the state, reached by the shortest walk and by typed methods.
 fn one_of_each<T: Subject>() -> Vec<(&'static str, T)> {
     let mut values = Vec::new();
     for state in T::MACHINE.states {

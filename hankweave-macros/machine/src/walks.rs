@@ -1,4 +1,4 @@
-//! Ways through a machine.
+//! Walks through a machine, for tests.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -6,21 +6,23 @@ use alloc::vec::Vec;
 
 use crate::{Edge, Machine};
 
-/// One way through a machine, from the initial state: the edges in the order in which they are taken.
+/// One path through a machine, from the initial state: the edges in the order in which they are taken.
 pub type Walk = Vec<&'static Edge>;
 
 /// Every walk up to some number of edges; made by [`Machine::walks`].
 #[derive(Debug, Clone)]
 pub struct Walks {
     machine: &'static Machine,
+    /// Greatest number of edges.
     longest: usize,
+    /// Walks that were not returned yet.
     open: VecDeque<Walk>,
 }
 
 impl Machine {
     /// Every walk of at most `longest` edges, the shorter ones first. The first one has no edge at all.
     ///
-    /// Their number may grow exponentially with `longest` when the machine has loops.
+    /// The number of walks may grow exponentially with `longest` when the machine has loops.
     pub fn walks(&'static self, longest: usize) -> Walks {
         Walks {
             machine: self,
@@ -48,14 +50,18 @@ impl Machine {
         None
     }
 
-    /// For every edge the shortest walk that takes it, once for each edge that may follow. Their number grows with the edges alone, whatever loops
-    /// the machine has.
+    /// For every edge the shortest walk that ends with it, continued by each edge that may follow, so that there is a walk for each. The number of walks is at
+    /// most that of pairs of edges, whatever loops the machine has.
     pub fn walks_over_every_edge(&'static self) -> impl Iterator<Item = Walk> {
         self.edges.iter().flat_map(|edge| {
             let way = self.way_to(edge.from).unwrap_or_default();
             let walk = longer(&way, edge);
-            let on: Vec<_> = self.edges_from(edge.to).map(|next| longer(&walk, next)).collect();
-            if on.is_empty() { vec![walk] } else { on }
+            let continued: Vec<_> = self.edges_from(edge.to).map(|next| longer(&walk, next)).collect();
+            if continued.is_empty() {
+                vec![walk]
+            } else {
+                continued
+            }
         })
     }
 

@@ -1,4 +1,4 @@
-//! Demands of a step. A step has one event and one struct, so its demands are equal for all targets.
+//! Demands of a step: the fields that its caller supplies. A step has one struct for them and one event, so they are equal for all its targets.
 
 use proc_macro2::Ident;
 use quote::ToTokens;
@@ -7,70 +7,74 @@ use crate::error::Errors;
 use crate::expand::list;
 use crate::model::{FieldDef, MachineDef, Method};
 
-/// Reports steps that demand one thing on the way to one state and another on the way to another; edges to the second are left out.
+/// Reports each step whose caller would supply other fields for one target than for the first. Edges to such targets are left out.
 pub(super) fn check(machine: &mut MachineDef, errors: &mut Errors) {
     for index in 0..machine.methods.len() {
         let method = &machine.methods[index];
         let targets = method.targets();
-        let Some((first, others)) = targets.split_first() else {
+        let Some((&first, others)) = targets.split_first() else {
             continue;
         };
-        let demands = |target| fields(machine.demanded(method, target));
-        let (expected, differs) = (demands(*first), |target: &usize| {
-            demands(*target) != demands(*first)
-        });
-        let odd: Vec<usize> = others.iter().copied().filter(differs).collect();
-        let Some(other) = odd.first() else {
+        let supplied = |target| supplied_fields(machine.supplied_fields_for(method, target));
+        let of_first = supplied(first);
+        let odd_targets: Vec<usize> = others
+            .iter()
+            .copied()
+            .filter(|target| supplied(*target) != of_first)
+            .collect();
+        let Some(&odd) = odd_targets.first() else {
             continue;
         };
-        let ways = [(*first, expected), (*other, demands(*other))];
+        let compared = [(first, of_first), (odd, supplied(odd))];
         let mut exits = machine.states.iter().flat_map(|state| &state.exits);
-        let odd_exit = exits.find(|exit| exit.method == index && exit.target == *other);
+        let odd_exit = exits.find(|exit| exit.method == index && exit.target == odd);
         let word = odd_exit.map_or(&method.ident, |exit| &exit.word);
-        errors.at(word, message(method, ways, machine));
+        errors.at(word, message(method, compared, machine));
         machine.methods[index]
             .edges
-            .retain(|(_, target)| !odd.contains(target));
+            .retain(|(_, target)| !odd_targets.contains(target));
         for state in &mut machine.states {
             state
                 .exits
-                .retain(|exit| exit.method != index || !odd.contains(&exit.target));
+                .retain(|exit| exit.method != index || !odd_targets.contains(&exit.target));
         }
     }
 }
 
 /// The parts of a field that concern a caller and an event.
 #[derive(PartialEq, PartialOrd, Eq, Ord)]
-struct Demand {
+struct SuppliedField {
     name: Ident,
-    /// Its type and its stored form, as written.
+    /// The type of the field, then its serde attributes, as written.
     form: Vec<String>,
 }
 
-fn fields<'a>(fields: impl Iterator<Item = &'a FieldDef>) -> Vec<Demand> {
-    let mut demands: Vec<Demand> = fields.map(demand).collect();
-    demands.sort();
-    demands
+/// Returns the fields sorted by name, so that two lists can be compared.
+fn supplied_fields<'a>(fields: impl Iterator<Item = &'a FieldDef>) -> Vec<SuppliedField> {
+    let mut supplied: Vec<SuppliedField> = fields.map(supplied_field).collect();
+    supplied.sort();
+    supplied
 }
 
-fn demand(field: &FieldDef) -> Demand {
+fn supplied_field(field: &FieldDef) -> SuppliedField {
     let serde = field.serde.iter().map(ToString::to_string);
     let form = std::iter::once(field.ty.to_token_stream().to_string()).chain(serde);
-    Demand {
+    SuppliedField {
         name: field.ident.clone(),
         form: form.collect(),
     }
 }
 
-fn message(method: &Method, ways: [(usize, Vec<Demand>); 2], machine: &MachineDef) -> String {
-    let [(first, left), (second, right)] = ways;
+/// Returns the message for two targets, each with its supplied fields, which differ.
+fn message(method: &Method, compared: [(usize, Vec<SuppliedField>); 2], machine: &MachineDef) -> String {
+    let [(first, left), (second, right)] = compared;
     let (name, [first, second]) = (
         &method.ident,
         [first, second].map(|state| &machine.states[state].ident),
     );
-    let names = |demands: &[Demand]| match demands {
+    let names = |fields: &[SuppliedField]| match fields {
         [] => "nothing".to_owned(),
-        _ => list(demands.iter().map(|demand| format!("`{}`", demand.name))),
+        _ => list(fields.iter().map(|field| format!("`{}`", field.name))),
     };
     let pairs = left.iter().zip(&right);
     let same_names = left.len() == right.len() && pairs.clone().all(|(left, right)| left.name == right.name);
@@ -81,13 +85,13 @@ fn message(method: &Method, ways: [(usize, Vec<Demand>); 2], machine: &MachineDe
             odd.name
         );
     }
-    let loops = method.edges.iter().all(|(source, target)| source == target);
-    let or = match loops {
+    let all_lead_back = method.edges.iter().all(|(source, target)| source == target);
+    let advice = match all_lead_back {
         true => format!("name what it changes, `{name} {{ .. }} => Self`, so that all else stays"),
         false => "give one of the two another name".to_owned(),
     };
     format!(
-        "`{name}` asks for {} on the way to `{first}`, and for {} on the way to `{second}`; a step asks for the same wherever it leads: {or}",
+        "`{name}` asks for {} on the way to `{first}`, and for {} on the way to `{second}`; a step asks for the same wherever it leads: {advice}",
         names(&left),
         names(&right)
     )

@@ -1,4 +1,4 @@
-//! Edges: targets by name, and one method for each name.
+//! Resolves the steps of all states: finds each target by its name, and joins the edges of one name to one method.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::model::{Branch, ExitDef, Method};
 /// All edges of a machine.
 #[derive(Default)]
 pub(crate) struct Edges {
-    /// The exits of each state.
+    /// The exits of each state, by its index.
     pub(crate) exits: Vec<Vec<ExitDef>>,
     pub(crate) methods: Vec<Method>,
     pub(crate) branches: Vec<Branch>,
@@ -45,10 +45,12 @@ pub(super) fn resolve(states: &[StateVariant], errors: &mut Errors) -> Edges {
         // A terminal state stays terminal, even if it was given exits.
         for exit in state.exits.iter().filter(|_| state.terminal.is_none()) {
             let target = target(states, index, exit, errors);
-            let exit = &only_back(exit, target == Some(index), errors);
-            let method =
-                target.and_then(|target| Some((method(&mut edges, exit, target, states, errors)?, target)));
-            let Some((method, target)) = method else {
+            let exit = &without_wrong_changes(exit, target == Some(index), errors);
+            let Some(target) = target else {
+                edges.incomplete = true;
+                continue;
+            };
+            let Some(method) = method(&mut edges, exit, target, states, errors) else {
                 edges.incomplete = true;
                 continue;
             };
@@ -61,7 +63,7 @@ pub(super) fn resolve(states: &[StateVariant], errors: &mut Errors) -> Edges {
                 continue;
             }
             if let Some(names) = &exit.changes {
-                changes(names, state, errors);
+                check_changes(names, state, errors);
             } else if target == index && !state.again && exit.target != "Self" {
                 let message = if let Some(step) = &exit.branch {
                     format!(
@@ -86,12 +88,13 @@ pub(super) fn resolve(states: &[StateVariant], errors: &mut Errors) -> Edges {
             });
         }
         edges.exits.push(exits);
-        branches(index, state, &mut edges, errors);
+        add_branches(index, state, &mut edges, errors);
     }
-    unused_again(states, &edges, errors);
+    report_unused_again(states, &edges, errors);
     edges
 }
 
+/// Checks that a state has exits unless it is terminal.
 fn check_exits(state: &StateVariant, errors: &mut Errors) {
     match (&state.terminal, state.exits.first()) {
         (Some(_), Some(exit)) => errors.at(
@@ -112,6 +115,7 @@ fn check_exits(state: &StateVariant, errors: &mut Errors) {
     }
 }
 
+/// Finds the target of an exit; for an unknown one the state that was probably meant.
 fn target(
     states: &[StateVariant],
     source: usize,
@@ -133,7 +137,7 @@ fn target(
     nearest(&found, &known)
 }
 
-/// Finds or makes the method of this name.
+/// Returns the index of the method of this name, which is new for the first edge; `None` if the edge does not fit the method.
 fn method(
     edges: &mut Edges,
     exit: &ast::ExitSyntax,
@@ -202,8 +206,8 @@ fn other_changes(known: &Method, exit: &ast::ExitSyntax) -> String {
     }
 }
 
-/// Only a step back to its own state may name what it changes.
-fn only_back(exit: &ast::ExitSyntax, leads_back: bool, errors: &mut Errors) -> ast::ExitSyntax {
+/// Returns the exit; if it names the fields that it changes but does not lead back to its own state, reports that and leaves the names out.
+fn without_wrong_changes(exit: &ast::ExitSyntax, leads_back: bool, errors: &mut Errors) -> ast::ExitSyntax {
     let mut exit = exit.clone();
     if !leads_back && exit.changes.take().is_some() {
         let message = format!(
@@ -215,8 +219,8 @@ fn only_back(exit: &ast::ExitSyntax, leads_back: bool, errors: &mut Errors) -> a
     exit
 }
 
-/// Checks that each change of a step is possible and named once.
-fn changes(names: &[Ident], state: &StateVariant, errors: &mut Errors) {
+/// Checks that each field that a step changes can change and is named once.
+fn check_changes(names: &[Ident], state: &StateVariant, errors: &mut Errors) {
     for (index, name) in names.iter().enumerate() {
         if names[..index].contains(name) {
             errors.at(name, format!("`{name}` is named already"));
@@ -238,8 +242,8 @@ fn changes(names: &[Ident], state: &StateVariant, errors: &mut Errors) {
     }
 }
 
-/// Collects the outcomes for each branching step of a state; they are equal in all states.
-fn branches(index: usize, state: &StateVariant, edges: &mut Edges, errors: &mut Errors) {
+/// Adds the branching steps of a state, each with its outcomes, which are equal in all states.
+fn add_branches(index: usize, state: &StateVariant, edges: &mut Edges, errors: &mut Errors) {
     let mut seen: Vec<&Ident> = Vec::new();
     for name in state.exits.iter().filter_map(|exit| exit.branch.as_ref()) {
         if seen.contains(&name) {
@@ -261,11 +265,11 @@ fn branches(index: usize, state: &StateVariant, edges: &mut Edges, errors: &mut 
                 format!("`{name}` has other outcomes elsewhere: give it another name here"),
             ),
             None => {
-                let asks = format_ident!("{}", pascal(&text(name)), span = name.span());
+                let choice = format_ident!("{}", pascal(&text(name)), span = name.span());
                 edges.branches.push(Branch {
                     ident: name.clone(),
-                    gives: format_ident!("{asks}To"),
-                    asks,
+                    result: format_ident!("{choice}To"),
+                    choice,
                     outcomes,
                     sources: vec![index],
                 });
@@ -274,12 +278,13 @@ fn branches(index: usize, state: &StateVariant, edges: &mut Edges, errors: &mut 
     }
 }
 
-fn unused_again(states: &[StateVariant], edges: &Edges, errors: &mut Errors) {
-    let loops: HashSet<usize> = (0..states.len())
+/// Reports `#[again]` on a state that no step leads back to.
+fn report_unused_again(states: &[StateVariant], edges: &Edges, errors: &mut Errors) {
+    let with_loop: HashSet<usize> = (0..states.len())
         .filter(|state| edges.targets(*state).any(|to| to == *state))
         .collect();
     for (index, state) in states.iter().enumerate() {
-        if state.again && !loops.contains(&index) && !edges.incomplete {
+        if state.again && !with_loop.contains(&index) && !edges.incomplete {
             errors.at(
                 &state.ident,
                 format!("`#[again]` without an edge from `{}` to itself", state.ident),

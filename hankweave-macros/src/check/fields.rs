@@ -1,4 +1,6 @@
-//! Fields: which state has which, and where each value comes from.
+//! Resolves the fields: which state has which, and which source gives each value when the state is entered.
+//!
+//! The fields of a state are the shared ones, those that it keeps from the states before it, and its own.
 
 use std::collections::HashSet;
 
@@ -23,6 +25,7 @@ pub(super) struct Resolved {
 /// The fields of one state.
 pub(super) struct StateFields {
     pub(super) fields: Vec<FieldDef>,
+    /// Stored names of fields of other states that are read here and dropped.
     pub(super) tolerated: Vec<String>,
 }
 
@@ -43,6 +46,7 @@ pub(super) fn resolve(ast: &Ast, edges: &Edges, initial: usize, errors: &mut Err
     let mut states: Vec<StateFields> = (0..ast.states.len())
         .map(|state| {
             let mut fields = shared.clone();
+            // In a terminal state no field changes.
             if edges.exits[state].is_empty() {
                 fields.iter_mut().for_each(|field| field.live = None);
             }
@@ -63,36 +67,20 @@ pub(super) fn resolve(ast: &Ast, edges: &Edges, initial: usize, errors: &mut Err
             }
         })
         .collect();
-    for (state, name) in changed(edges) {
-        if !states[state]
-            .fields
-            .iter()
-            .any(|field| field.ident == *name && !matches!(field.entry, ValueSource::Shared))
-        {
-            let own = states[state]
-                .fields
-                .iter()
-                .filter(|field| !matches!(field.entry, ValueSource::Shared));
-            let known: Vec<String> = own.map(|field| field.ident.to_string()).collect();
-            let hint = did_you_mean(&name.to_string(), &known);
-            let message = format!(
-                "`{}` has no field `{name}` of its own to change{hint}",
-                ast.states[state].ident
-            );
-            errors.once_at(name, message);
-        }
+    for (state, name) in changed_fields(edges) {
+        check_changed_field(name, &ast.states[state].ident, &states[state].fields, errors);
     }
-    for (state, tolerated) in (0..ast.states.len())
-        .map(|state| (state, tolerated(ast, &states, state, errors)))
-        .collect::<Vec<_>>()
-    {
-        states[state].tolerated = tolerated;
+    let tolerated: Vec<Vec<String>> = (0..ast.states.len())
+        .map(|state| tolerated(ast, &states, state, errors))
+        .collect();
+    for (state, tolerated) in states.iter_mut().zip(tolerated) {
+        state.tolerated = tolerated;
     }
     Resolved { shared, states }
 }
 
-/// The fields that steps name, each with the state that it should be in.
-fn changed(edges: &Edges) -> impl Iterator<Item = (usize, &Ident)> {
+/// The fields that steps back to their own state change, each with the state that should have the field.
+fn changed_fields(edges: &Edges) -> impl Iterator<Item = (usize, &Ident)> {
     let methods = edges.methods.iter();
     methods.flat_map(|method| {
         let names = method.changes.iter().flatten();
@@ -101,6 +89,21 @@ fn changed(edges: &Edges) -> impl Iterator<Item = (usize, &Ident)> {
     })
 }
 
+/// Checks that a field which a step changes is among the fields of its state and not shared.
+fn check_changed_field(name: &Ident, state: &Ident, fields: &[FieldDef], errors: &mut Errors) {
+    let not_shared: Vec<&FieldDef> = fields
+        .iter()
+        .filter(|field| !matches!(field.entry, ValueSource::Shared))
+        .collect();
+    if not_shared.iter().all(|field| field.ident != *name) {
+        let known: Vec<String> = not_shared.iter().map(|field| field.ident.to_string()).collect();
+        let hint = did_you_mean(&name.to_string(), &known);
+        let message = format!("`{state}` has no field `{name}` of its own to change{hint}");
+        errors.once_at(name, message);
+    }
+}
+
+/// Resolves a field of the variant marked `#[shared]`; `None` for a mark that a shared field cannot have.
 fn shared_field(ast: &Ast, field: &ast::FieldSyntax, errors: &mut Errors) -> Option<FieldDef> {
     let entry = match &field.mark {
         Mark::None => ValueSource::Shared,
@@ -120,14 +123,14 @@ fn shared_field(ast: &Ast, field: &ast::FieldSyntax, errors: &mut Errors) -> Opt
                     from: field.ident.clone(),
                     start: Some(start.clone()),
                     next: None,
-                    ask: false,
+                    or_ask: false,
                 }),
             };
             return Some(field_of(
                 ast,
                 field,
                 entry,
-                recorded(ast, field, live.setters, errors),
+                allowed_setters(ast, field, live.setters, errors),
             ));
         }
         Mark::Carry(_) | Mark::Origin | Mark::Live(_) | Mark::Fixed(_) => {
@@ -141,15 +144,14 @@ fn shared_field(ast: &Ast, field: &ast::FieldSyntax, errors: &mut Errors) -> Opt
     Some(field_of(ast, field, entry, None))
 }
 
-/// The names that each state keeps: those of `same_as`, then those of `keeps`.
+/// The names that each state keeps: those of `same_as`, which follows from state to state, then those of `keeps`.
 fn kept_names(ast: &Ast, errors: &mut Errors) -> Vec<Vec<Ident>> {
-    let direct: Vec<Vec<Ident>> = ast.states.iter().map(|state| state.keeps.clone()).collect();
     let mut kept = Vec::new();
     for state in &ast.states {
         let mut names = Vec::new();
         let mut seen = HashSet::from([state.ident.to_string()]);
-        let mut model = state.same_as.as_ref();
-        while let Some(ident) = model {
+        let mut like = state.same_as.as_ref();
+        while let Some(ident) = like {
             let Some(index) = ast.states.iter().position(|other| other.ident == *ident) else {
                 let known: Vec<String> = ast.states.iter().map(|state| state.ident.to_string()).collect();
                 errors.at(
@@ -165,9 +167,9 @@ fn kept_names(ast: &Ast, errors: &mut Errors) -> Vec<Vec<Ident>> {
                 errors.at(ident, "`same_as` leads back to the state itself");
                 break;
             }
-            names.extend(direct[index].iter().cloned());
+            names.extend(ast.states[index].keeps.iter().cloned());
             names.extend(ast.states[index].fields.iter().map(|field| field.ident.clone()));
-            model = ast.states[index].same_as.as_ref();
+            like = ast.states[index].same_as.as_ref();
         }
         names.extend(state.keeps.iter().cloned());
         kept.push(names);
@@ -175,10 +177,13 @@ fn kept_names(ast: &Ast, errors: &mut Errors) -> Vec<Vec<Ident>> {
     kept
 }
 
+/// Resolves fields of single states.
 struct Resolver<'a> {
     ast: &'a Ast,
     edges: &'a Edges,
+    /// Index of the initial state.
     initial: usize,
+    /// The names that each state keeps.
     kept: &'a [Vec<Ident>],
 }
 
@@ -207,7 +212,7 @@ impl Resolver<'_> {
         field_of(self.ast, field, entry, live)
     }
 
-    /// Returns the source of a live field. It never starts again in silence.
+    /// Returns the source of a live field. A field that would get its first value again must say so with `restarts`.
     fn live(
         &self,
         state: usize,
@@ -219,7 +224,7 @@ impl Resolver<'_> {
             (Some(carry), _) => Some(carry.clone()),
             (None, Again::Keeps) => Some(ast::Carry {
                 start: live.start.clone(),
-                ask: live.start.is_none(),
+                or_ask: live.start.is_none(),
                 ..ast::Carry::default()
             }),
             (None, Again::Unsaid | Again::Restarts) => None,
@@ -230,6 +235,7 @@ impl Resolver<'_> {
         let Some(start) = &live.start else {
             return ValueSource::Caller;
         };
+        // A step back to its own state that names its changes leaves the others as they are.
         let entering = self
             .edges
             .methods
@@ -251,6 +257,7 @@ impl Resolver<'_> {
         ValueSource::Start(start.clone())
     }
 
+    /// Checks `#[carry(..)]`: a state before has the field, and the functions are usable.
     fn carried(
         &self,
         state: usize,
@@ -265,7 +272,7 @@ impl Resolver<'_> {
             .sources(state)
             .flat_map(|source| self.names(source))
             .collect();
-        // The initial state may carry: its first value is the default.
+        // The initial state may carry without a state before it: its first value is the default.
         if (sources.peek().is_some() || state != self.initial)
             && !known.contains(&from.to_string())
             && !self.edges.incomplete
@@ -283,19 +290,19 @@ impl Resolver<'_> {
             );
         }
         let is_option = inside_option(&field.ty).is_some();
-        if carry.ask {
-            self.asked_alike(state, from, errors);
+        if carry.or_ask {
+            self.check_supplied_alike(state, from, errors);
         }
         Carried {
             from: from.clone(),
             start: carry.start.clone(),
             next: (carry.next.clone()).filter(|next| total::check(next, is_option, self.ast.types, errors)),
-            ask: carry.ask,
+            or_ask: carry.or_ask,
         }
     }
 
-    /// A step has one struct for what it asks, so all states that it leaves have the field, or none of them.
-    fn asked_alike(&self, state: usize, from: &Ident, errors: &mut Errors) {
+    /// Checks for `#[carry_or_ask]` that of the states that a step leaves all have the field, or none: a step has one struct for what its caller supplies.
+    fn check_supplied_alike(&self, state: usize, from: &Ident, errors: &mut Errors) {
         for method in &self.edges.methods {
             let has = |source: &usize| self.names(*source).contains(&from.to_string());
             let (with, without): (Vec<usize>, Vec<usize>) = method.sources_of(state).partition(has);
@@ -322,6 +329,7 @@ impl Resolver<'_> {
         ValueSource::Origin
     }
 
+    /// Returns the setters of a live field; a terminal state has none.
     fn setters(
         &self,
         state: usize,
@@ -329,7 +337,7 @@ impl Resolver<'_> {
         setters: Setters,
         errors: &mut Errors,
     ) -> Option<Setters> {
-        let setters = recorded(self.ast, field, setters, errors)?;
+        let setters = allowed_setters(self.ast, field, setters, errors)?;
         if self.edges.exits[state].is_empty() && !self.ast.states[state].unread {
             let ident = &self.ast.states[state].ident;
             errors.at(
@@ -341,6 +349,7 @@ impl Resolver<'_> {
         Some(setters)
     }
 
+    /// Resolves a kept field, which every state before must have, with one type.
     fn kept_field(&self, state: usize, name: &Ident, errors: &mut Errors) -> Option<FieldDef> {
         if self.ast.shared.iter().any(|field| field.ident == *name) {
             let message = format!("`{name}` is shared: every state has it and keeps it without being asked");
@@ -357,17 +366,18 @@ impl Resolver<'_> {
             );
             return None;
         }
-        let mut found: Option<(Type, &ast::FieldSyntax, usize)> = None;
+        let mut found: Option<(&ast::FieldSyntax, usize)> = None;
         for source in self.edges.sources(state) {
             let Some(field) = self.declaration(source, name, &mut HashSet::from([state])) else {
                 if !self.names(source).contains(&name.to_string()) {
-                    self.missing(state, source, name, errors);
+                    self.report_missing(state, source, name, errors);
                     return None;
                 }
+                // `source` keeps the field too: from this state, or from one that lacks it, which is reported for `source`.
                 continue;
             };
             match &found {
-                Some((ty, _, first)) if !same(ty, &field.ty) => {
+                Some((known, first)) if !is_same_type(&known.ty, &field.ty) => {
                     let [first, second] = [*first, source].map(|state| &self.ast.states[state].ident);
                     errors.at(
                         name,
@@ -378,10 +388,10 @@ impl Resolver<'_> {
                     return None;
                 }
                 Some(_) => {}
-                None => found = Some((field.ty.clone(), field, source)),
+                None => found = Some((field, source)),
             }
         }
-        let (_, field, _) = found?;
+        let (field, _) = found?;
         let live = match field.mark {
             Mark::Live(ast::Live { setters, .. }) if !self.edges.exits[state].is_empty() => Some(setters),
             _ => None,
@@ -389,7 +399,7 @@ impl Resolver<'_> {
         Some(field_of(self.ast, field, ValueSource::Kept, live))
     }
 
-    fn missing(&self, state: usize, source: usize, name: &Ident, errors: &mut Errors) {
+    fn report_missing(&self, state: usize, source: usize, name: &Ident, errors: &mut Errors) {
         let [target, source_ident] = [state, source].map(|state| &self.ast.states[state].ident);
         let hint = did_you_mean(&name.to_string(), &self.names(source));
         let message =
@@ -397,7 +407,7 @@ impl Resolver<'_> {
         errors.at(name, message);
     }
 
-    /// Returns the state that declares the field of this name in this state.
+    /// Returns the declaration of a field of a state: its own, or for a kept field that of a state before. `seen` has the states already searched.
     fn declaration(
         &self,
         state: usize,
@@ -423,7 +433,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Fields of other states that this state reads and drops.
+/// Returns the stored names of the fields of other states that this state reads and drops.
 fn tolerated(ast: &Ast, states: &[StateFields], state: usize, errors: &mut Errors) -> Vec<String> {
     let mut tolerated = Vec::new();
     for name in &ast.states[state].tolerates {
@@ -480,8 +490,13 @@ fn unique(fields: Vec<FieldDef>, errors: &mut Errors) -> Vec<FieldDef> {
     kept
 }
 
-/// The setters of a field, whose changes are events only where there are events.
-fn recorded(ast: &Ast, field: &ast::FieldSyntax, setters: Setters, errors: &mut Errors) -> Option<Setters> {
+/// Reports setters that a field cannot have, and returns those that it can.
+fn allowed_setters(
+    ast: &Ast,
+    field: &ast::FieldSyntax,
+    setters: Setters,
+    errors: &mut Errors,
+) -> Option<Setters> {
     if setters.record && ast.types {
         let message = "a machine of `types` alone has no events: leave out `record`";
         errors.at(&field.ident, message);
@@ -507,9 +522,10 @@ fn recorded(ast: &Ast, field: &ast::FieldSyntax, setters: Setters, errors: &mut 
     Some(setters)
 }
 
-/// Types that cannot be added to themselves. Names are all that a macro sees.
+/// Types that cannot be added to themselves; a macro sees only their names.
 const NOT_ADDED: [&str; 6] = ["Option", "PathBuf", "String", "Vec", "bool", "char"];
 
+/// Makes the checked field out of its declaration, the source of its value, and its setters.
 fn field_of(ast: &Ast, field: &ast::FieldSyntax, entry: ValueSource, live: Option<Setters>) -> FieldDef {
     let name = text(&field.ident);
     let mut serde = field.serde.metas.clone();
@@ -542,6 +558,6 @@ fn field_of(ast: &Ast, field: &ast::FieldSyntax, entry: ValueSource, live: Optio
     }
 }
 
-fn same(left: &Type, right: &Type) -> bool {
+fn is_same_type(left: &Type, right: &Type) -> bool {
     left.to_token_stream().to_string() == right.to_token_stream().to_string()
 }

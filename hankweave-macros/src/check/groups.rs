@@ -1,11 +1,11 @@
-//! Groups: the common parts of their states are declared once, and from here on each state has them.
+//! Resolves groups, which declare the common steps and fields of several states once: copies them into each state, so that later steps know no groups.
 
 use std::collections::HashSet;
 
 use crate::ast::{Ast, StateVariant};
 use crate::error::{Errors, did_you_mean, nearest};
 
-/// Gives each state the steps and fields of its group, and of the groups around that one, after its own.
+/// Adds to each state, after its own steps and fields, those of its group and of the groups around that group.
 pub(super) fn resolve(ast: &mut Ast, errors: &mut Errors) {
     let groups = std::mem::take(&mut ast.groups);
     let mut parents = Vec::new();
@@ -16,12 +16,13 @@ pub(super) fn resolve(ast: &mut Ast, errors: &mut Errors) {
     for state in &mut ast.states {
         let mut seen = HashSet::new();
         let mut next = parent(state, &groups, errors);
+        // A group within itself ends the loop when it comes up again; it is reported below.
         while let Some(index) = next.filter(|index| seen.insert(*index)) {
             join(state, &groups[index]);
             next = parents[index];
         }
         used.extend(seen);
-        no_way_into_a_group(state, &groups, errors);
+        refuse_steps_into_groups(state, &groups, errors);
     }
     for (index, group) in groups.iter().enumerate() {
         let ident = &group.ident;
@@ -39,7 +40,7 @@ pub(super) fn resolve(ast: &mut Ast, errors: &mut Errors) {
     }
 }
 
-/// The group that a state or a group is in.
+/// Returns the index of the group that a state or a group is in; for an unknown one the group that was probably meant.
 fn parent(child: &StateVariant, groups: &[StateVariant], errors: &mut Errors) -> Option<usize> {
     let within = child.within.as_ref()?;
     let found = groups.iter().position(|group| group.ident == *within);
@@ -55,8 +56,8 @@ fn parent(child: &StateVariant, groups: &[StateVariant], errors: &mut Errors) ->
     found
 }
 
-/// A group is no state, so no step leads there.
-fn no_way_into_a_group(state: &mut StateVariant, groups: &[StateVariant], errors: &mut Errors) {
+/// Reports and removes the exits that lead to a group.
+fn refuse_steps_into_groups(state: &mut StateVariant, groups: &[StateVariant], errors: &mut Errors) {
     state.exits.retain(|exit| {
         let target = &exit.target;
         let is_state = groups.iter().all(|group| group.ident != *target);
@@ -69,6 +70,7 @@ fn no_way_into_a_group(state: &mut StateVariant, groups: &[StateVariant], errors
     });
 }
 
+/// Copies what a group has into a state.
 fn join(state: &mut StateVariant, group: &StateVariant) {
     state.unread |= group.unread;
     state.exits.extend(group.exits.iter().cloned());

@@ -1,4 +1,5 @@
-//! Names that the types and expressions of fields begin with.
+//! First names of the paths in the types and expressions of fields: `serde_json` in `serde_json::Value`. The generated module has names of its own, which
+//! must not change what these mean. `check/names.rs` calls this.
 
 use std::collections::HashSet;
 
@@ -7,7 +8,7 @@ use syn::{ExprPath, Ident, Path, PathSegment, Token, parse_quote};
 
 use crate::model::{Carried, MachineDef, ValueSource};
 
-/// All of them; without `values` only those of types.
+/// Returns the first name of each path; without `values` only of paths in types.
 pub(super) fn names(machine: &mut MachineDef, values: bool) -> HashSet<String> {
     let mut names = HashSet::new();
     let collect = |path: &mut Path, is_value: bool| {
@@ -19,8 +20,8 @@ pub(super) fn names(machine: &mut MachineDef, values: bool) -> HashSet<String> {
     names
 }
 
-/// Lets names of types keep the meaning that they have next to the machine, where the generated module has these names as well. `Self` is the enum
-/// there.
+/// Rewrites the paths of types that begin with one of `own`, the generated module's own names, so that they still mean the names next to the machine. `Self`
+/// becomes the enum, which it means next to the machine.
 pub(super) fn lift(machine: &mut MachineDef, own: &HashSet<String>) {
     let (_, arguments, _) = machine.generics.split_for_impl();
     let (stored, arguments) = (&machine.stored, arguments.as_turbofish());
@@ -60,7 +61,7 @@ fn visit(machine: &mut MachineDef, visitor: &mut impl VisitMut) {
     }
 }
 
-/// Calls a function for each path that begins with a name, with whether it is the name of a value: the module has only types.
+/// Calls the function for each relative path. Its second argument is whether the path is a single name in an expression, which may be the name of a value.
 struct Heads<F>(F);
 
 impl<F: FnMut(&mut Path, bool)> VisitMut for Heads<F> {

@@ -1,4 +1,4 @@
-//! Names that would be given to two things.
+//! Reports names that two parts of the generated code would have, and gives one of the two another name, so that the code can still be generated.
 
 use std::collections::HashSet;
 
@@ -24,20 +24,20 @@ const PRELUDE: [&str; 24] = [
 pub(super) fn unique_states(states: &mut Vec<ast::StateVariant>, errors: &mut Errors) {
     let mut seen = Vec::new();
     states.retain(|state| {
-        let new = !seen.contains(&state.ident);
-        if !new {
+        let is_new = !seen.contains(&state.ident);
+        if !is_new {
             errors.at(
                 &state.ident,
                 format!("there is already a state `{}`", state.ident),
             );
         }
         seen.push(state.ident.clone());
-        new
+        is_new
     });
 }
 
 /// Reports parameters that would hide a part of the machine, and returns whether there are any.
-pub(super) fn parameters(ast: &ast::Ast, errors: &mut Errors) -> bool {
+pub(super) fn has_hiding_parameters(ast: &ast::Ast, errors: &mut Errors) -> bool {
     let mut hidden = false;
     let inner = inner_names();
     let generics = &ast.generics;
@@ -63,7 +63,7 @@ pub(super) fn parameters(ast: &ast::Ast, errors: &mut Errors) -> bool {
     hidden
 }
 
-/// Reports names that the generated code would give to two things, and lets the step give way, so that the rest still expands.
+/// Reports names that two generated items would have, and renames one of the two.
 pub(super) fn collisions(machine: &mut MachineDef, errors: &mut Errors) {
     machine_name(machine, errors);
     let taken = generated_names(machine);
@@ -75,7 +75,7 @@ pub(super) fn collisions(machine: &mut MachineDef, errors: &mut Errors) {
     field_names(machine, errors);
 }
 
-/// A state leaves their names to the parts of the machine.
+/// Reports and renames states that are called like an item that the macro generates.
 fn state_names(machine: &mut MachineDef, taken: &[String], errors: &mut Errors) {
     for state in &mut machine.states {
         let name = state.ident.to_string();
@@ -110,7 +110,7 @@ fn stored_names(machine: &mut MachineDef, errors: &mut Errors) {
     }
 }
 
-/// The module and the field of a step are called like the machine in small letters, the graph in capital ones.
+/// Checks the name of the machine. The module, and the field of `Step` with the value, are called like the machine in small letters, the graph in capitals.
 fn machine_name(machine: &mut MachineDef, errors: &mut Errors) {
     let name = text(&machine.name);
     let module = snake(&name);
@@ -146,7 +146,7 @@ fn machine_name(machine: &mut MachineDef, errors: &mut Errors) {
     }
 }
 
-/// The struct of a step gives way to everything else that has its name; `steps` has it under its own.
+/// Renames the struct of a step if anything else has its name; the module `steps` exports the struct under the name of the step in any case.
 fn metadata_names(machine: &mut MachineDef, taken: &[String], errors: &mut Errors) {
     let mut taken: HashSet<String> = taken
         .iter()
@@ -154,16 +154,16 @@ fn metadata_names(machine: &mut MachineDef, taken: &[String], errors: &mut Error
         .chain(leading_names::names(machine, true))
         .collect();
     taken.extend(machine.states.iter().map(|state| state.ident.to_string()));
-    // Values: an expression inside of a macro may name them unseen.
+    // Values of the prelude: an expression may name them inside a macro call, where `leading_names` does not look.
     taken.extend(["Err", "None", "Ok", "Some"].map(str::to_owned));
     for branch in &mut machine.branches {
-        for name in [&mut branch.asks, &mut branch.gives] {
+        for name in [&mut branch.choice, &mut branch.result] {
             while !taken.insert(name.to_string()) {
                 *name = format_ident!("{name}Step");
             }
         }
     }
-    let mut variants: Vec<Ident> = machine.changes().iter().map(LiveChange::variant).collect();
+    let mut variants: Vec<Ident> = machine.live_changes().iter().map(LiveChange::variant).collect();
     for method in &mut machine.methods {
         if variants.contains(&method.variant) {
             let message = format!(
@@ -182,11 +182,11 @@ fn metadata_names(machine: &mut MachineDef, taken: &[String], errors: &mut Error
 }
 
 /// Lets the types of fields keep the meaning that they have next to the machine, and reports states that hide a type of the prelude.
-fn field_types(machine: &mut MachineDef, taken: &[String], errors: &mut Errors) {
-    let spoken = leading_names::names(machine, false);
+fn field_types(machine: &mut MachineDef, inner: &[String], errors: &mut Errors) {
+    let used = leading_names::names(machine, false);
     for state in &machine.states {
         let name = state.ident.to_string();
-        if PRELUDE.contains(&name.as_str()) && spoken.contains(&name) {
+        if PRELUDE.contains(&name.as_str()) && used.contains(&name) {
             let message = format!(
                 "state `{name}` hides the type of that name, which a field has: give it another name"
             );
@@ -195,13 +195,13 @@ fn field_types(machine: &mut MachineDef, taken: &[String], errors: &mut Errors) 
     }
     let own = machine.states.iter().map(|state| state.ident.to_string());
     let own: HashSet<String> = own
-        .chain(taken.iter().cloned())
+        .chain(inner.iter().cloned())
         .filter(|name| !PRELUDE.contains(&name.as_str()))
         .collect();
     leading_names::lift(machine, &own);
 }
 
-/// Methods of a typed value other than its steps.
+/// Checks that no step is called like another method of a typed value.
 fn method_names(machine: &mut MachineDef, errors: &mut Errors) {
     let mut taken: Vec<String> = [
         "clone",
@@ -254,7 +254,7 @@ fn method_names(machine: &mut MachineDef, errors: &mut Errors) {
     }
 }
 
-/// Fields must leave room for the tag, and shared ones for what every stored value can be asked.
+/// Checks that no field is stored under the name of the tag, and that no shared field is called like a method of every stored value.
 fn field_names(machine: &MachineDef, errors: &mut Errors) {
     let taken = |field: &&FieldDef| STORED_METHODS.contains(&text(&field.ident).as_str());
     for field in machine.shared.iter().filter(taken) {
@@ -281,7 +281,7 @@ fn field_names(machine: &MachineDef, errors: &mut Errors) {
     }
 }
 
-/// Returns the names in the generated module other than states and metadata, and the short names it refers to.
+/// Returns the names in the generated module other than those of states and of the structs of steps.
 fn generated_names(machine: &MachineDef) -> Vec<String> {
     let name = &machine.name;
     let own = ["", "State", "Status", "Phase", "Transition"].map(|suffix| format!("{name}{suffix}"));
@@ -291,7 +291,7 @@ fn generated_names(machine: &MachineDef) -> Vec<String> {
     own.chain(inner_names()).collect()
 }
 
-/// Returns the generated module's own names.
+/// Returns the names that are in the generated module whatever the machine is called.
 fn inner_names() -> Vec<String> {
     let names = [
         "Active",

@@ -1,4 +1,4 @@
-//! The shape of the graph: one start, everything reachable, an end within reach.
+//! Checks the shape of the graph: one initial state, every state reachable, and a terminal state within reach of each.
 
 use std::collections::HashSet;
 
@@ -15,12 +15,13 @@ pub(super) fn check(ast: &Ast, edges: &Edges, errors: &mut Errors) -> usize {
         return initial.unwrap_or(0);
     }
     if let Some(initial) = initial {
-        unreachable_states(ast, edges, initial, errors);
+        report_unreachable_states(ast, edges, initial, errors);
     }
-    endless_states(ast, edges, errors);
+    report_endless_states(ast, edges, errors);
     initial.unwrap_or(0)
 }
 
+/// Finds the one state marked `#[initial]`.
 fn initial(ast: &Ast, errors: &mut Errors) -> Option<usize> {
     let mut marked = ast
         .states
@@ -41,7 +42,7 @@ fn initial(ast: &Ast, errors: &mut Errors) -> Option<usize> {
     Some(first)
 }
 
-fn unreachable_states(ast: &Ast, edges: &Edges, initial: usize, errors: &mut Errors) {
+fn report_unreachable_states(ast: &Ast, edges: &Edges, initial: usize, errors: &mut Errors) {
     let reached = closure(initial, |state| edges.targets(state).collect());
     let start = &ast.states[initial].ident;
     for (index, state) in ast.states.iter().enumerate() {
@@ -52,7 +53,8 @@ fn unreachable_states(ast: &Ast, edges: &Edges, initial: usize, errors: &mut Err
     }
 }
 
-fn endless_states(ast: &Ast, edges: &Edges, errors: &mut Errors) {
+/// Reports states from which no terminal state can be reached, unless the machine is `cyclic`.
+fn report_endless_states(ast: &Ast, edges: &Edges, errors: &mut Errors) {
     let is_end = |state: &usize| edges.exits[*state].is_empty() || ast.states[*state].terminal.is_some();
     let ends = |state| {
         closure(state, |state| edges.targets(state).collect())

@@ -1,4 +1,4 @@
-//! Refusal of types whose values would not be read as they were written, or not at all.
+//! Refuses field types that the machine cannot use: values that would not be read as they were written, and `#[origin]` of a type that is no phase.
 
 use proc_macro2::Span;
 use quote::{ToTokens, format_ident};
@@ -9,7 +9,7 @@ use crate::case::text;
 use crate::error::Errors;
 use crate::model::{inside_option, is_plain};
 
-/// Checks the fields of a machine that is stored.
+/// Checks the types of all fields; a machine that is not stored has only its `#[origin]` fields checked.
 pub(super) fn check(ast: &mut Ast, errors: &mut Errors) {
     origins(ast, errors);
     if !ast.stored_form {
@@ -22,7 +22,7 @@ pub(super) fn check(ast: &mut Ast, errors: &mut Errors) {
     }
 }
 
-/// Reports a wrong type of the state that was left at the field. Otherwise the compiler would report it at each use.
+/// Reports a type of an `#[origin]` field that is surely not the machine's phase enum. The compiler would report it at each use of the field.
 fn origins(ast: &mut Ast, errors: &mut Errors) {
     let phase = format_ident!("{}Phase", text(&ast.name), span = Span::call_site());
     let fields = ast
@@ -30,9 +30,9 @@ fn origins(ast: &mut Ast, errors: &mut Errors) {
         .iter_mut()
         .chain(&mut ast.groups)
         .flat_map(|state| &mut state.fields);
-    let of_others =
+    let is_wrong =
         |field: &&mut FieldSyntax| matches!(field.mark, Mark::Origin) && is_plain(field.ty.to_token_stream());
-    for field in fields.filter(of_others) {
+    for field in fields.filter(is_wrong) {
         errors.at(
             &field.ty,
             format!("`#[origin]` gives the state that was left, which is a `{phase}`"),
@@ -42,7 +42,7 @@ fn origins(ast: &mut Ast, errors: &mut Errors) {
 }
 
 fn field_type(field: &mut FieldSyntax, errors: &mut Errors) {
-    if inside_option(&field.ty).is_some_and(is_nothing) {
+    if inside_option(&field.ty).is_some_and(is_stored_as_null) {
         let message = "two values of this type are stored as the same `null`: use an enum of your own, or say how it is stored with \
                        `#[serde(with = \"..\")]`";
         errors.at(&field.ty, message);
@@ -56,7 +56,8 @@ fn field_type(field: &mut FieldSyntax, errors: &mut Errors) {
     }
 }
 
-fn is_nothing(ty: &Type) -> bool {
+/// Whether a value of the type is stored as `null`, like the `None` around it.
+fn is_stored_as_null(ty: &Type) -> bool {
     match ty {
         Type::Tuple(tuple) => tuple.elems.is_empty(),
         _ => inside_option(ty).is_some(),

@@ -1,8 +1,8 @@
-//! Refusal of a `next` that may panic: `apply` calls it for events from outside and must never panic.
+//! Refusal of a `next`, the function that computes a carried value, if it may panic: `apply` calls it for events from outside and must never panic.
 //!
 //! A method is checked by its name, because a macro knows no types. The listed methods are those of the standard library that have a result for
 //! every value; all its others are refused. A path that does not lead into the standard library is a function of the user's own, who is responsible
-//! for it. Operators need no check: `expand/checked.rs` makes them refuse the step.
+//! for that. Operators need no check: `expand/checked.rs` makes them refuse the step.
 
 use quote::ToTokens;
 use syn::visit_mut::{self, VisitMut};
@@ -156,7 +156,7 @@ const TOTAL: [&str; 100] = [
     "zip",
 ];
 
-/// Reports what makes `next` unusable, and returns whether it can be used. A machine of `types` alone has no `apply`: its functions run where the program
+/// Reports mistakes in `next`, and returns whether it can be used. A machine of `types` alone has no `apply`: its functions run where the program
 /// calls a step, and may panic there.
 pub(super) fn check(next: &Next, field_is_option: bool, types_alone: bool, errors: &mut Errors) -> bool {
     if types_alone && next.may_fail {
@@ -225,7 +225,7 @@ impl PanicVisitor<'_> {
     }
 }
 
-/// Whether a path leads into the standard library, so that its function is known by its name. `<T>::f` counts too: its type may be one of it.
+/// Whether a path leads into the standard library, so that its function is known by its name. `<T>::f` counts too: `T` may be a type of it.
 fn is_of_std(path: &ExprPath) -> bool {
     let first = path
         .path
@@ -275,8 +275,8 @@ fn is_new_duration(path: &ExprPath) -> bool {
         && owner.is_some_and(|owner| is_named("Duration", owner))
 }
 
-/// Whether a macro makes a value out of text alone. Arguments of `format!` are refused: operators in them are not checked. So is a `$`: a width that
-/// is a variable may be too large.
+/// Whether a macro makes a value out of text alone. `format!` must have no arguments, since operators in them would not be checked, and no `$`, which makes a
+/// variable the width: it may be too large.
 fn is_total_macro(name: &str, call: &Macro) -> bool {
     match name {
         "concat" | "stringify" => true,

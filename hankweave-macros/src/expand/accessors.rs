@@ -1,4 +1,4 @@
-//! Accessors of a stored value in any state.
+//! Generates accessors of the stored enum: methods that read one field of a value in any state.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
@@ -14,10 +14,10 @@ const IN_USE: [&str; 2] = ["clone", "refuse"];
 /// Generates accessors of the shared fields; with the stored form also of fields that have one type in all their states.
 pub(super) fn accessors(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let stored = &out.stored;
-    // A name that is taken was reported.
+    // `check` has reported a shared field whose name is that of a method.
     let shared = machine.shared.iter().filter(|field| is_free(&field.ident));
     let shared = shared.map(|field| shared_accessor(field, machine, out));
-    let own = fields(machine).map(|(field, states)| accessor(field, &states, machine, out));
+    let own = fields_of_one_type(machine).map(|(field, states)| accessor(field, &states, machine, out));
     let own = if_stored(machine, quote!(#(#own)*));
     quote! {
         impl #stored {
@@ -57,8 +57,11 @@ fn shared_accessor(field: &FieldDef, machine: &MachineDef, out: &GeneratedNames)
     }
 }
 
-/// The fields of single states that have one type, but for `Option`, in all states that have them; each with those states.
-fn fields(machine: &MachineDef) -> impl Iterator<Item = (&FieldDef, Vec<(&StateDef, &FieldDef)>)> {
+/// Returns each field that is not shared and has one type in all states that have it, apart from an `Option` around it. With each field come those states and
+/// their definitions of the field.
+fn fields_of_one_type(
+    machine: &MachineDef,
+) -> impl Iterator<Item = (&FieldDef, Vec<(&StateDef, &FieldDef)>)> {
     let of_states = |name: &Ident| -> Vec<(&StateDef, &FieldDef)> {
         let holders = machine.states.iter().filter_map(|state| {
             let field = state.fields.iter().find(|field| field.ident == *name)?;

@@ -1,4 +1,4 @@
-//! A typed value of any state, so that a `match` finds the state.
+//! Generates the enum of typed values, with a variant for each state, so that a `match` finds the state of a value.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
@@ -7,7 +7,7 @@ use crate::model::MachineDef;
 
 use super::{GeneratedNames, if_stored};
 
-/// The enum of all typed values: under the name of the declaration where there are types alone, else as what a stored value gives.
+/// Generates the enum. With types alone it has the name of the user's enum; else it is called `Typed`, and the stored enum's method `typed` returns it.
 pub(super) fn any(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         vis,
@@ -33,14 +33,14 @@ pub(super) fn any(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let state_docs = states.iter().map(|state| format!("It is [`{state}`]."));
     let generics = &machine.generics;
     let (params, arguments, bounds) = generics.split_for_impl();
-    let data: Vec<_> = states
+    let typed_values: Vec<_> = states
         .iter()
         .map(|state| quote!(#typed<#state #arguments>))
         .collect();
-    let conversions = states.iter().zip(&data).map(|(state, data)| {
+    let conversions = states.iter().zip(&typed_values).map(|(state, typed_value)| {
         quote! {
-            impl #params __core::convert::From<#data> for #name #arguments #bounds {
-                fn from(value: #data) -> Self {
+            impl #params __core::convert::From<#typed_value> for #name #arguments #bounds {
+                fn from(value: #typed_value) -> Self {
                     Self::#state(value)
                 }
             }
@@ -61,7 +61,7 @@ pub(super) fn any(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
             }
         },
     );
-    let to_and_fro = (!machine.types).then(|| {
+    let stored_form = (!machine.types).then(|| {
         quote! {
             impl Typed {
                 /// Gives up the typed value for its stored form.
@@ -102,7 +102,7 @@ pub(super) fn any(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
         #open
         #derives
         #vis enum #name #generics #bounds {
-            #(#[doc = #state_docs] #states(#data),)*
+            #(#[doc = #state_docs] #states(#typed_values),)*
         }
 
         impl #params #name #arguments #bounds {
@@ -119,20 +119,21 @@ pub(super) fn any(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
             #conversions
         )*
 
-        #to_and_fro
+        #stored_form
     }
 }
 
-/// Returns the derives: these traits, or, where there are types alone, those among them that the declaration asks for.
+/// Returns the derives of an enum of typed values: `Debug`, `PartialEq` and what `derive(typed(..))` requests. With types alone only those of the two that the
+/// declaration derives.
 pub(super) fn derives(machine: &MachineDef) -> TokenStream {
     if !machine.types {
-        let asked = &machine.generated.typed;
-        return quote!(#[derive(__core::fmt::Debug, __core::cmp::PartialEq #(, #asked)*)]);
+        let requested = &machine.generated.typed;
+        return quote!(#[derive(__core::fmt::Debug, __core::cmp::PartialEq #(, #requested)*)]);
     }
     let known = ["Debug", "PartialEq"];
-    let asked = machine.derives.iter().filter(|path| {
+    let requested = machine.derives.iter().filter(|path| {
         let last = path.segments.last();
         last.is_some_and(|last| known.iter().any(|known| last.ident == known))
     });
-    quote!(#[derive(#(#asked),*)])
+    quote!(#[derive(#(#requested),*)])
 }

@@ -1,4 +1,4 @@
-//! Branching steps: each outcome is a step of its own, and one method takes any outcome.
+//! Generates branching steps, `decide => Open | Closed`: each outcome is a step of its own (`decide_open`), and the method `decide` takes any outcome.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
@@ -8,10 +8,10 @@ use crate::model::{Branch, MachineDef, Method};
 use super::states::derives;
 use super::{GeneratedNames, generics};
 
-/// Generates for each branching step its data and its targets.
+/// Generates for each branching step the enum from which the caller chooses, and the enum that the method returns.
 pub(super) fn branches(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let branches = machine.branches.iter();
-    branches.map(|branch| data(branch, machine, out)).collect()
+    branches.map(|branch| enums(branch, machine, out)).collect()
 }
 
 /// Generates the methods of branching steps, in the module of the typed value.
@@ -20,7 +20,7 @@ pub(super) fn methods(machine: &MachineDef, out: &GeneratedNames) -> TokenStream
     branches.map(|branch| method(branch, machine, out)).collect()
 }
 
-/// Returns the methods of all outcomes that a branch has.
+/// Returns the methods of all outcomes of a branch.
 fn outcomes<'a>(branch: &Branch, machine: &'a MachineDef) -> Vec<&'a Method> {
     let outcomes = branch.outcomes.iter();
     outcomes.map(|method| &machine.methods[*method]).collect()
@@ -32,49 +32,52 @@ fn targets<'a>(outcomes: &[&Method], machine: &'a MachineDef) -> Vec<&'a Ident> 
     targets.map(|target| &target.ident).collect()
 }
 
-/// How an outcome is matched, and the step that is then in hand.
+/// Returns for each outcome the content of its pattern, and the expression for its step after the match.
 fn cases(outcomes: &[&Method], machine: &MachineDef) -> (Vec<Option<TokenStream>>, Vec<TokenStream>) {
     let cases = outcomes
         .iter()
-        .map(|method| match machine.metadata(method).next() {
+        .map(|method| match machine.supplied_fields(method).next() {
             Some(_) => (Some(quote!((step))), quote!(step)),
             None => (None, method.metadata.to_token_stream()),
         });
     cases.unzip()
 }
 
-fn data(branch: &Branch, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+fn enums(branch: &Branch, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames { vis, typed, .. } = out;
     let Branch {
-        ident, asks, gives, ..
+        ident,
+        choice,
+        result,
+        ..
     } = branch;
     let outcomes = outcomes(branch, machine);
     let targets = targets(&outcomes, machine);
     let (patterns, steps) = cases(&outcomes, machine);
     let open = machine.non_exhaustive();
-    let (told, given) = (derives(machine, false), super::any::derives(machine));
-    let asks_docs = format!("The outcomes of `{ident}`, each with what it demands.");
-    let gives_docs = format!("A {typed} after `{ident}`.");
-    let to = targets.iter().map(|target| format!("It is [`{target}`]."));
-    let told_docs = targets.iter().map(|target| format!("On to [`{target}`]."));
+    let (choice_derives, result_derives) = (derives(machine, false), super::any::derives(machine));
+    let choice_docs = format!("The outcomes of `{ident}`, each with what it demands.");
+    let result_docs = format!("A {typed} after `{ident}`.");
+    let result_variant_docs = targets.iter().map(|target| format!("It is [`{target}`]."));
+    let choice_variant_docs = targets.iter().map(|target| format!("On to [`{target}`]."));
     let (_, arguments, _) = machine.generics.split_for_impl();
     let (generics, clause) = (&machine.generics, &machine.generics.where_clause);
-    let asked = generics::used(machine.demands(branch), machine);
-    let asked_clause = &asked.where_clause;
+    let choice_generics = generics::used(machine.supplied_fields_of_branch(branch), machine);
+    let choice_clause = &choice_generics.where_clause;
     let contents = outcomes.iter().map(|method| {
-        let used = generics::used(machine.metadata(method), machine);
+        let used = generics::used(machine.supplied_fields(method), machine);
         let (key, (_, of_key, _)) = (&method.metadata, used.split_for_impl());
-        let demands = machine.metadata(method).next();
-        demands.map(|_| quote!((#key #of_key)))
+        let first_supplied = machine.supplied_fields(method).next();
+        first_supplied.map(|_| quote!((#key #of_key)))
     });
     let events = (!machine.types).then(|| {
         let transition = &out.transition;
         quote! {
             #[automatically_derived]
-            impl __core::convert::From<#asks> for #transition {
-                fn from(outcome: #asks) -> Self {
+            impl __core::convert::From<#choice> for #transition {
+                fn from(outcome: #choice) -> Self {
                     match outcome {
-                        #(#asks::#targets #patterns => __core::convert::Into::into(#steps),)*
+                        #(#choice::#targets #patterns => __core::convert::Into::into(#steps),)*
                     }
                 }
             }
@@ -82,29 +85,33 @@ fn data(branch: &Branch, machine: &MachineDef, out: &GeneratedNames) -> TokenStr
     });
     let values = targets.iter().map(|target| quote!(#typed<#target #arguments>));
     quote! {
-        #[doc = #asks_docs]
+        #[doc = #choice_docs]
         #open
-        #told
-        #vis enum #asks #asked #asked_clause {
-            #(#[doc = #told_docs] #targets #contents,)*
+        #choice_derives
+        #vis enum #choice #choice_generics #choice_clause {
+            #(#[doc = #choice_variant_docs] #targets #contents,)*
         }
 
-        #[doc = #gives_docs]
+        #[doc = #result_docs]
         #open
-        #given
+        #result_derives
         #[must_use = "the value is in here"]
-        #vis enum #gives #generics #clause {
-            #(#[doc = #to] #targets(#values),)*
+        #vis enum #result #generics #clause {
+            #(#[doc = #result_variant_docs] #targets(#values),)*
         }
 
         #events
     }
 }
 
+/// Generates the method of a branching step, once for each state that it leaves.
 fn method(branch: &Branch, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames { vis, typed, .. } = out;
     let Branch {
-        ident, asks, gives, ..
+        ident,
+        choice,
+        result,
+        ..
     } = branch;
     let outcomes = outcomes(branch, machine);
     let targets = targets(&outcomes, machine);
@@ -115,13 +122,13 @@ fn method(branch: &Branch, machine: &MachineDef, out: &GeneratedNames) -> TokenS
         super::list(targets.iter().map(|target| format!("[`{target}`]")))
     );
     let (params, arguments, bounds) = machine.generics.split_for_impl();
-    let asked = generics::used(machine.demands(branch), machine);
-    let (_, of_asked, _) = asked.split_for_impl();
+    let choice_generics = generics::used(machine.supplied_fields_of_branch(branch), machine);
+    let (_, choice_arguments, _) = choice_generics.split_for_impl();
     let method = quote! {
         #[doc = #docs]
-        #vis fn #ident(self, outcome: #asks #of_asked) -> #gives #arguments {
+        #vis fn #ident(self, outcome: #choice #choice_arguments) -> #result #arguments {
             match outcome {
-                #(#asks::#targets #patterns => #gives::#targets(#typed(Edge::advance(#steps, self.0))),)*
+                #(#choice::#targets #patterns => #result::#targets(#typed(Edge::advance(#steps, self.0))),)*
             }
         }
     };

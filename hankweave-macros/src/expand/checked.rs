@@ -1,7 +1,7 @@
 //! Arithmetic of `next`, checked: an event from outside must not make `apply` panic, nor wrap around in silence.
 //!
-//! Each operator becomes a call that does what the operator does and notes when the result does not fit. The types decide which of the calls does: numbers
-//! and durations are checked, everything else keeps its operator.
+//! Each operator becomes a call that does what the operator does and notes in the variable `sums` if the result does not fit. Types decide which traits of the
+//! companion crate the call uses: numbers and durations are checked, other types keep their operator.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -14,16 +14,16 @@ use crate::model::{FieldDef, MachineDef};
 
 use super::states::at;
 
-/// `next` with checked operators.
+/// The function of `next` with checked operators.
 pub(super) struct CheckedNext {
-    /// The variable that they note it in.
+    /// The variable in which the operators note that a result does not fit.
     pub(super) sums: Ident,
     pub(super) next: Expr,
-    /// Whether it returns an `Option` itself.
+    /// Whether the function itself returns an `Option`: `try_next`.
     pub(super) may_fail: bool,
 }
 
-/// Nothing where there is always a next value, or no event that could ask for it.
+/// Replaces the operators of `next`. Returns `None` where nothing can fail, or where there is no `apply` that could refuse the step.
 pub(super) fn of_next(next: &Next, machine: &MachineDef, krate: &Path) -> Option<CheckedNext> {
     if machine.types {
         return None;
@@ -40,18 +40,20 @@ pub(super) fn of_next(next: &Next, machine: &MachineDef, krate: &Path) -> Option
     (found || may_fail).then_some(CheckedNext { sums, next, may_fail })
 }
 
+/// Visitor that replaces operators.
 struct Operators<'a> {
     sums: Ident,
     krate: &'a Path,
+    /// Whether an operator was replaced.
     found: bool,
 }
 
 impl Operators<'_> {
-    /// The call for an operator at `place`, where a type error is then shown.
-    fn call(&mut self, method: &str, place: Span, left: &Expr, right: &Expr) -> Expr {
+    /// Returns the call that replaces an operator at `position`, where a type error is then shown.
+    fn call(&mut self, method: &str, position: Span, left: &Expr, right: &Expr) -> Expr {
         self.found = true;
         let (sums, krate) = (&self.sums, self.krate);
-        let here = Span::call_site().located_at(place);
+        let here = Span::call_site().located_at(position);
         let method = Ident::new(method, here);
         let pair = at(quote!(#krate::__private::Pair), &method);
         let [left, right] = [left, right].map(unwrapped);
@@ -64,7 +66,7 @@ impl Operators<'_> {
     }
 }
 
-/// The method for an operator, and whether its result is assigned.
+/// Returns the method that replaces an operator, and whether the operator assigns its result; `None` for an operator that cannot overflow.
 fn method(operator: &BinOp) -> Option<(&'static str, bool)> {
     Some(match operator {
         BinOp::Add(_) => ("plus", false),
@@ -85,7 +87,7 @@ fn method(operator: &BinOp) -> Option<(&'static str, bool)> {
     })
 }
 
-/// Returns whether an expression can be repeated.
+/// Returns whether an expression names a place in memory and does nothing else, so that it can be written twice: `a += b` becomes `a = plus(a, b)`.
 fn is_place(expr: &Expr) -> bool {
     match expr {
         Expr::Path(_) => true,
@@ -101,7 +103,7 @@ fn is_place(expr: &Expr) -> bool {
     }
 }
 
-/// An operand without its parentheses, which mean nothing where it is an argument.
+/// Returns an operand without its parentheses, which an argument of a call does not need.
 fn unwrapped(operand: &Expr) -> &Expr {
     match operand {
         Expr::Paren(inner) => &inner.expr,
@@ -131,21 +133,21 @@ impl VisitMut for Operators<'_> {
         let Some((method, assigns)) = method(op) else {
             return;
         };
-        // What the compiler computes it checks itself.
+        // The compiler computes this itself, and checks it.
         if is_literal(left) && is_literal(right) {
             return;
         }
-        let place = op.span();
+        let position = op.span();
         if !assigns {
-            *expr = self.call(method, place, left, right);
+            *expr = self.call(method, position, left, right);
         } else if is_place(left) {
-            let value = self.call(method, place, left, right);
+            let value = self.call(method, position, left, right);
             *expr = parse_quote!(#left = #value);
         }
     }
 }
 
-/// Adds `delta` to a field and returns whether the sum fits.
+/// Generates the expression that adds the variable `delta` to the field at `place` and is `true` if the sum fits.
 pub(super) fn sum(field: &FieldDef, place: &TokenStream, krate: &Path) -> TokenStream {
     // A type that cannot be added to is then reported at its field.
     let here = Span::call_site().located_at(field.ident.span());

@@ -1,28 +1,28 @@
-//! The diagram of a machine as text, which every reader of the documentation sees drawn: a row for each state, a column for each step.
+//! Draws the diagram of a machine as text for its documentation: a row for each state, a column for each step.
 
 use crate::case::text;
 use crate::model::{MachineDef, Method, StateDef};
 
-/// The widest text that needs no scrolling; what is wider continues below.
+/// Width in characters that needs no scrolling; columns beyond it are drawn in another block below.
 const WIDTH: usize = 110;
 
-/// Returns the diagram, fenced, with a line that explains it.
+/// Returns the diagram as a fenced code block, after a line that explains it.
 pub(super) fn drawing(machine: &MachineDef) -> String {
-    let states: Vec<String> = machine
+    let labels: Vec<String> = machine
         .states
         .iter()
         .enumerate()
-        .map(|(index, state)| name(index, state, machine))
+        .map(|(index, state)| label(index, state, machine))
         .collect();
-    let widest = states.iter().map(|state| width(state)).max().unwrap_or_default();
-    let lanes: Vec<Lane> = machine
+    let label_width = labels.iter().map(|label| width(label)).max().unwrap_or_default();
+    let columns: Vec<Column> = machine
         .methods
         .iter()
-        .flat_map(|method| Lane::of(method, states.len()))
+        .flat_map(|method| Column::of(method, machine.states.len()))
         .collect();
-    let blocks: Vec<String> = blocks(&lanes, WIDTH.saturating_sub(widest))
+    let blocks: Vec<String> = blocks(&columns, WIDTH.saturating_sub(label_width))
         .into_iter()
-        .map(|lanes| block(lanes, &states, widest))
+        .map(|columns| block(columns, &labels, label_width))
         .collect();
     let blocks = blocks.join("\n");
     let back = if blocks.contains('@') {
@@ -35,39 +35,43 @@ pub(super) fn drawing(machine: &MachineDef) -> String {
     )
 }
 
-/// A state, with the ways in and out of the machine.
-fn name(index: usize, state: &StateDef, machine: &MachineDef) -> String {
+/// Returns the label of a row: the name of the state, with an arrow into the initial and out of each terminal state.
+fn label(index: usize, state: &StateDef, machine: &MachineDef) -> String {
     let way_in = if index == machine.initial { "[*] ->" } else { "" };
     let way_out = if state.terminal { " -> [*]" } else { "" };
     format!("{way_in:6} {}{way_out}", state.ident)
 }
 
-/// One step: its name, and its character in the row of each state.
-struct Lane {
+/// One step to one target.
+struct Column {
+    /// Name of the step.
     name: String,
+    /// One character for the row of each state.
     cells: Vec<char>,
 }
 
-impl Lane {
-    /// One for each target; ways from a state back to itself, one or many, are one column.
+impl Column {
+    /// Returns a column for each target of a step; if all its edges lead back to their own states, one column for all.
     fn of(method: &Method, states: usize) -> Vec<Self> {
         let targets = method.targets();
         if method.edges.iter().all(|(source, target)| source == target) {
             return vec![Self::new(method, &targets, &[], states)];
         }
         let sources = |target: usize| method.sources_of(target).collect::<Vec<_>>();
-        let lanes = targets.into_iter();
-        lanes
+        let columns = targets.into_iter();
+        columns
             .map(|target| Self::new(method, &[target], &sources(target), states))
             .collect()
     }
 
+    /// Makes one column; `sources` is empty if each target is its own source.
     fn new(method: &Method, targets: &[usize], sources: &[usize], states: usize) -> Self {
         let ends = || targets.iter().chain(sources);
         let (first, last) = (ends().min(), ends().max());
         let cell = |state: usize| match state {
             _ if targets.contains(&state) => arrow(state, sources),
             _ if sources.contains(&state) => 'o',
+            // A row between the ends of the column.
             _ if !sources.is_empty() && first <= Some(&state) && Some(&state) <= last => '|',
             _ => ' ',
         };
@@ -77,31 +81,32 @@ impl Lane {
         }
     }
 
-    /// How wide the column is, with the space before it.
+    /// The width of the column, with the two spaces in front of it.
     fn width(&self) -> usize {
         width(&self.name) + 2
     }
 }
 
-/// Returns the arrow of a step into a state; one without sources comes from there.
+/// Returns the arrow of a step into a state; without other sources the step comes from the state itself.
 fn arrow(target: usize, sources: &[usize]) -> char {
-    let comes_from =
-        |is_there: fn(&usize, &usize) -> bool| sources.iter().any(|source| is_there(source, &target));
-    match (comes_from(usize::lt), comes_from(usize::gt)) {
-        _ if sources.is_empty() || comes_from(usize::eq) => '@',
-        (true, true) => '>',
-        (false, true) => '^',
-        _ => 'v',
+    let from_itself = sources.is_empty() || sources.contains(&target);
+    let from_above = sources.iter().any(|source| *source < target);
+    let from_below = sources.iter().any(|source| *source > target);
+    match (from_itself, from_above, from_below) {
+        (true, _, _) => '@',
+        (false, true, true) => '>',
+        (false, false, true) => '^',
+        (false, _, false) => 'v',
     }
 }
 
-/// Cuts the columns into blocks that are not too wide.
-fn blocks(lanes: &[Lane], widest: usize) -> Vec<&[Lane]> {
-    let (mut blocks, mut rest) = (Vec::new(), lanes);
+/// Cuts the columns into blocks of at most `widest` characters, but at least one column each.
+fn blocks(columns: &[Column], widest: usize) -> Vec<&[Column]> {
+    let (mut blocks, mut rest) = (Vec::new(), columns);
     while !rest.is_empty() {
         let mut used = 0;
-        let fits = |lane: &&Lane| {
-            used += lane.width();
+        let fits = |column: &&Column| {
+            used += column.width();
             used <= widest
         };
         let (block, after) = rest.split_at(rest.iter().take_while(fits).count().max(1));
@@ -111,29 +116,29 @@ fn blocks(lanes: &[Lane], widest: usize) -> Vec<&[Lane]> {
     blocks
 }
 
-fn block(lanes: &[Lane], states: &[String], widest: usize) -> String {
+fn block(columns: &[Column], labels: &[String], label_width: usize) -> String {
     let head = row(
         "",
-        widest,
-        lanes
+        label_width,
+        columns
             .iter()
-            .map(|lane| format!("{:>1$}", lane.name, lane.width())),
+            .map(|column| format!("{:>1$}", column.name, column.width())),
     );
-    let rows = states.iter().enumerate().map(|(index, state)| {
+    let rows = labels.iter().enumerate().map(|(index, label)| {
         // Padding counts letters, as the reader sees them.
         row(
-            state,
-            widest,
-            lanes
+            label,
+            label_width,
+            columns
                 .iter()
-                .map(move |lane| format!("  {:^1$}", lane.cells[index], lane.width() - 2)),
+                .map(move |column| format!("  {:^1$}", column.cells[index], column.width() - 2)),
         )
     });
     [head].into_iter().chain(rows).collect()
 }
 
-fn row(state: &str, widest: usize, cells: impl Iterator<Item = String>) -> String {
-    let line = format!("{state:widest$}{}", cells.collect::<String>());
+fn row(label: &str, label_width: usize, cells: impl Iterator<Item = String>) -> String {
+    let line = format!("{label:label_width$}{}", cells.collect::<String>());
     format!("{}\n", line.trim_end())
 }
 

@@ -1,4 +1,4 @@
-//! The stored enum and the event enum.
+//! Generates the stored enum, which holds a value in any state and checks steps at run time, and the event enum, whose values are its steps.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -7,11 +7,11 @@ use crate::case::text;
 use crate::model::{Carried, FieldDef, LiveChange, MachineDef, Method, StateDef, ValueSource};
 
 use super::states::links;
-use super::values::next_function;
+use super::values::next_function_name;
 use super::{GeneratedNames, checked, if_stored};
 
-/// The enum under the attribute: any state, checked at run time.
-pub(super) fn execution(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+/// Generates the stored enum, under the name of the user's enum, with `apply`.
+pub(super) fn stored_enum(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         vis,
         stored,
@@ -54,8 +54,8 @@ pub(super) fn execution(machine: &MachineDef, out: &GeneratedNames) -> TokenStre
         .methods
         .iter()
         .map(|method| step_arm(method, machine, out));
-    let changes = machine.changes();
-    let changes = changes.iter().map(|change| change_arm(change, machine, out));
+    let changes = machine.live_changes();
+    let change_arms = changes.iter().map(|change| change_arm(change, machine, out));
     // A machine whose only edge is mistaken has no event that could be refused.
     let refuse = (!machine.methods.is_empty()).then(|| {
         let to = match leads_to_one(machine) {
@@ -105,7 +105,7 @@ pub(super) fn execution(machine: &MachineDef, out: &GeneratedNames) -> TokenStre
                 #rules
                 match transition {
                     #(#arms)*
-                    #(#changes)*
+                    #(#change_arms)*
                 }
             }
 
@@ -120,10 +120,10 @@ pub(super) fn execution(machine: &MachineDef, out: &GeneratedNames) -> TokenStre
 /// Returns whether each event has one target, in all states.
 fn leads_to_one(machine: &MachineDef) -> bool {
     let one = |method: &Method| method.targets().len() == 1;
-    machine.changes().is_empty() && machine.methods.iter().all(one)
+    machine.live_changes().is_empty() && machine.methods.iter().all(one)
 }
 
-/// One event on every state. The value is matched where it lies: a pair of value and event would first be copied.
+/// Generates the arm of `apply` for one event, in all states. The value is matched inside the match of the event: a pair of both would first be copied.
 fn step_arm(method: &Method, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (krate, transition) = (&out.krate, &out.transition);
     let (pattern, key) = event_pattern(method, machine);
@@ -132,7 +132,7 @@ fn step_arm(method: &Method, machine: &MachineDef, out: &GeneratedNames) -> Toke
         let (from, to, limits) = (
             &source.ident,
             &to.ident,
-            limits(method, *target, source, machine, out),
+            refusals(method, *target, source, machine, out),
         );
         quote! {
             Self::#from(state) => {
@@ -149,8 +149,8 @@ fn step_arm(method: &Method, machine: &MachineDef, out: &GeneratedNames) -> Toke
     }
 }
 
-/// Refuses a step whose computed fields do not fit their types.
-fn limits(
+/// Generates the checks that refuse a step whose computed fields have no next value or one that does not fit its type.
+fn refusals(
     method: &Method,
     target: usize,
     source: &StateDef,
@@ -161,7 +161,8 @@ fn limits(
     let (pattern, _) = event_pattern(method, machine);
     let changed = method.changes.as_ref();
     let computed = machine.states[target].fields.iter().filter(|field| {
-        changed.is_none_or(|names| names.contains(&field.ident)) && !machine.asks(method, target, field)
+        changed.is_none_or(|names| names.contains(&field.ident))
+            && !machine.is_supplied(method, target, field)
     });
     let checks = computed.filter_map(|field| {
         let ValueSource::Carried(Carried {
@@ -175,7 +176,7 @@ fn limits(
         if !source.has(before) || checked::of_next(next, machine, krate).is_none() {
             return None;
         }
-        let function = next_function(target, field, source, machine);
+        let function = next_function_name(target, field, source, machine);
         let name = &field.stored_name;
         let reason = match next.may_fail {
             true => quote!(NoNextValue),
@@ -191,17 +192,17 @@ fn limits(
     checks.collect()
 }
 
-/// Refuses a value that breaks rules of its state: what follows from it would be wrong as well.
+/// Generates the check that refuses any step of a value that breaks rules of its state: the value after the step would be wrong as well.
 fn rules(machine: &MachineDef, out: &GeneratedNames) -> Option<TokenStream> {
     let krate = &out.krate;
-    let ruled = |field: &FieldDef| {
+    let has_rule = |field: &FieldDef| {
         matches!(
             field.entry,
             ValueSource::Fixed(_) | ValueSource::Origin | ValueSource::Extra
         )
     };
     let mut fields = machine.states.iter().flat_map(|state| &state.fields);
-    (fields.any(ruled) && !machine.methods.is_empty()).then(|| {
+    (fields.any(has_rule) && !machine.methods.is_empty()).then(|| {
         quote! {
             let violations = self.validate();
             if !violations.is_empty() {
@@ -212,7 +213,7 @@ fn rules(machine: &MachineDef, out: &GeneratedNames) -> Option<TokenStream> {
     })
 }
 
-/// The change of a live field on every state.
+/// Generates the arm of `apply` for one recorded change of a live field, in all states.
 fn change_arm(change: &LiveChange<'_>, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (transition, field, variant) = (&out.transition, &change.field.ident, change.variant());
     let krate = &out.krate;
@@ -254,17 +255,17 @@ fn change_arm(change: &LiveChange<'_>, machine: &MachineDef, out: &GeneratedName
     }
 }
 
-/// How the event of a method is matched, and the metadata then in hand.
+/// Returns the pattern for the event of a method, and the expression for the struct of the step after the match.
 fn event_pattern(method: &Method, machine: &MachineDef) -> (TokenStream, TokenStream) {
     let (variant, key) = (&method.variant, &method.metadata);
-    match machine.metadata(method).next() {
+    match machine.supplied_fields(method).next() {
         Some(_) => (quote!(#variant(metadata)), quote!(metadata)),
         None => (quote!(#variant), quote!(#key)),
     }
 }
 
-/// The enum of all steps, each with what it demands.
-pub(super) fn transition(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+/// Generates the event enum: a variant for each step, with the struct of the step if it has fields, and one for each recorded change of a live field.
+pub(super) fn event_enum(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         vis,
         typed,
@@ -272,9 +273,9 @@ pub(super) fn transition(machine: &MachineDef, out: &GeneratedNames) -> TokenStr
         ..
     } = out;
     let docs = format!("A step of a {typed} as an event.");
-    let (open, asked) = (machine.non_exhaustive(), &machine.generated.events);
+    let (open, requested) = (machine.non_exhaustive(), &machine.generated.events);
     let names: Vec<_> = machine.methods.iter().map(|method| text(&method.ident)).collect();
-    let has_metadata = |method: &&Method| machine.metadata(method).next().is_some();
+    let has_metadata = |method: &&Method| machine.supplied_fields(method).next().is_some();
     let patterns: Vec<_> = machine
         .methods
         .iter()
@@ -293,7 +294,7 @@ pub(super) fn transition(machine: &MachineDef, out: &GeneratedNames) -> TokenStr
         let content = has_metadata(&method).then(|| quote!((#key)));
         quote!(#[doc = #docs] #variant #content,)
     });
-    let changes = machine.changes();
+    let changes = machine.live_changes();
     let change_variants = changes.iter().map(change_variant);
     let change_names: Vec<_> = changes.iter().map(LiveChange::method).collect();
     let change_patterns: Vec<_> = changes.iter().map(LiveChange::variant).collect();
@@ -316,7 +317,7 @@ pub(super) fn transition(machine: &MachineDef, out: &GeneratedNames) -> TokenStr
     quote! {
         #[doc = #docs]
         #open
-        #[derive(__core::fmt::Debug, __core::clone::Clone, __core::cmp::PartialEq #(, #asked)*)]
+        #[derive(__core::fmt::Debug, __core::clone::Clone, __core::cmp::PartialEq #(, #requested)*)]
         #vis enum #transition {
             #(#variants)*
             #(#change_variants)*
@@ -338,7 +339,7 @@ pub(super) fn transition(machine: &MachineDef, out: &GeneratedNames) -> TokenStr
     }
 }
 
-/// The target of a step, alone and from a state.
+/// Generates the methods of an event that return its target: `target`, and `target_from` for the target from a given status.
 fn target(
     patterns: &[TokenStream],
     changes: &[Ident],
@@ -386,7 +387,7 @@ fn change_variant(change: &LiveChange<'_>) -> TokenStream {
     let (variant, ident, ty) = (change.variant(), &change.field.ident, &change.field.ty);
     let what = if change.adds { "Adds to" } else { "Replaces" };
     let docs = format!("{what} `{ident}`; the status stays.");
-    // What its type lacks is then reported at the field.
+    // A trait that the type lacks is then reported at the field.
     let here = Span::call_site().located_at(ident.span());
     quote_spanned!(here=> #[doc = #docs] #variant(#ty),)
 }

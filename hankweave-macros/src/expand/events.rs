@@ -1,4 +1,4 @@
-//! Reading and writing events: a map of the method and its data, in every format.
+//! Generates how events are read and written: in every format as a map of the method's name and its data.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -8,12 +8,12 @@ use crate::model::{LiveChange, MachineDef, Method};
 
 use super::{GeneratedNames, if_stored};
 
-/// `Serialize` and `Deserialize` for the event enum.
+/// Generates `Serialize` and `Deserialize` for the event enum.
 pub(super) fn events(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         transition, krate, ..
     } = out;
-    let changes = machine.changes();
+    let changes = machine.live_changes();
     let steps = machine.methods.iter().map(|method| step(method, machine));
     let changed = changes.iter().map(|change| self::change(change));
     let (writes, reads): (Vec<_>, Vec<_>) = steps.chain(changed).unzip();
@@ -67,10 +67,10 @@ pub(super) fn events(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
     )
 }
 
-/// How a step is written, and how it is read.
+/// Returns the arm that writes the event of a step, and the arm that reads it.
 fn step(method: &Method, machine: &MachineDef) -> (TokenStream, TokenStream) {
     let (name, variant) = (text(&method.ident), &method.variant);
-    match machine.metadata(method).next() {
+    match machine.supplied_fields(method).next() {
         Some(_) => (
             quote! {
                 Self::#variant(ref metadata) => {
@@ -86,12 +86,12 @@ fn step(method: &Method, machine: &MachineDef) -> (TokenStream, TokenStream) {
     }
 }
 
-/// How the change of a live field is written, and how it is read.
+/// Returns the arm that writes the event of a live field's change, and the arm that reads it.
 fn change(change: &LiveChange<'_>) -> (TokenStream, TokenStream) {
     let (name, variant) = (change.method(), change.variant());
-    // What its type lacks is then reported at the field.
+    // A trait that the type lacks is then reported at the field.
     let here = Span::call_site().located_at(change.field.ident.span());
-    let (written, read) = match change.field.ways().next() {
+    let (written, read) = match change.field.with_attributes().next() {
         Some(_) => {
             let mirror = mirror_name(change);
             (
@@ -112,19 +112,19 @@ fn change(change: &LiveChange<'_>) -> (TokenStream, TokenStream) {
     )
 }
 
-/// Generates a struct for serde to fill, if the field has its own serde functions.
+/// Generates a struct that serde derives for, if the field has its own serde functions: the event must use these too.
 fn mirror(change: &LiveChange<'_>, out: &GeneratedNames) -> Option<TokenStream> {
-    change.field.ways().next()?;
-    let (name, ways, ty, path) = (
+    change.field.with_attributes().next()?;
+    let (name, with_attributes, ty, path) = (
         mirror_name(change),
-        change.field.ways(),
+        change.field.with_attributes(),
         &change.field.ty,
         &out.serde_path,
     );
     Some(quote! {
         #[derive(serde::Serialize, serde::Deserialize)]
         #[serde(crate = #path, transparent)]
-        struct #name(#(#[serde(#ways)])* #ty);
+        struct #name(#(#[serde(#with_attributes)])* #ty);
     })
 }
 

@@ -1,4 +1,4 @@
-//! Stored fields as passed to a macro of the user: `#[machine(Name, fields = path)]`.
+//! Generates the call of the user's macro that gets a table of the stored fields: `#[machine(Name, fields = path)]`.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use crate::model::{FieldDef, MachineDef, StateDef, ValueSource};
 
 use super::{GeneratedNames, if_stored};
 
-/// Calls the macro with the stored names of all fields, each with its type, by state where that decides on the type.
+/// Generates the call, with all stored names and their types: one type for a name, or one for each state if they differ.
 pub(super) fn field_table(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
-    let Some(path) = &machine.fields else {
+    let Some(path) = &machine.fields_macro else {
         return TokenStream::new();
     };
     let GeneratedNames {
@@ -41,7 +41,7 @@ pub(super) fn field_table(machine: &MachineDef, out: &GeneratedNames) -> TokenSt
     )
 }
 
-/// `Type` where all states agree, `{ State: Type, .. }` where they do not. An `Option` counts as what is in it.
+/// `Type` where all states agree, `{ State: Type, .. }` where they do not. An `Option` counts as the type inside.
 fn types(fields: &[(&StateDef, &FieldDef)]) -> TokenStream {
     let written = |field: &FieldDef| field.value_type().to_token_stream().to_string();
     let (_, first) = fields[0];

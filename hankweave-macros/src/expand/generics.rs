@@ -10,23 +10,23 @@ use syn::{GenericParam, Generics, Ident, Lifetime, Type, WherePredicate};
 
 use crate::model::{FieldDef, MachineDef};
 
-/// The parameters that the types of some fields name.
+/// Returns the machine's parameters that the types of some fields name, with the bounds that name no others.
 pub(super) fn used<'a>(fields: impl IntoIterator<Item = &'a FieldDef>, machine: &MachineDef) -> Generics {
     used_by(fields.into_iter().map(|field| &field.ty), machine)
 }
 
-/// The parameters that some types name.
+/// Returns the machine's parameters that some types name, with the bounds that name no others.
 pub(super) fn used_by<'a>(types: impl IntoIterator<Item = &'a Type>, machine: &MachineDef) -> Generics {
     let mut names = HashSet::new();
     for ty in types {
         collect(ty.to_token_stream(), &mut names);
     }
     let mut generics = machine.generics.clone();
-    let of = &machine.generics;
-    generics.params = (of.params.iter().filter(|param| names.contains(&name(param))))
+    let all = &machine.generics.params;
+    generics.params = (all.iter().filter(|param| names.contains(&name(param))))
         .cloned()
         .collect();
-    let dropped: HashSet<String> = (of.params.iter().map(name))
+    let dropped: HashSet<String> = (all.iter().map(name))
         .filter(|name| !names.contains(name))
         .collect();
     let names_no_dropped = |tokens: TokenStream| {
@@ -66,6 +66,7 @@ fn remove_defaults(generics: &mut Generics) {
     }
 }
 
+/// Returns the items of a list whose tokens `keep` accepts.
 fn retain<T: ToTokens + Clone, P: Default>(
     all: &Punctuated<T, P>,
     keep: impl Fn(TokenStream) -> bool,
@@ -116,7 +117,7 @@ fn name(param: &GenericParam) -> String {
     }
 }
 
-/// Every name and every lifetime among some tokens.
+/// Collects every name and every lifetime among some tokens; a lifetime with its tick.
 fn collect(tokens: TokenStream, names: &mut HashSet<String>) {
     let mut tick = false;
     for token in tokens {

@@ -1,4 +1,4 @@
-//! The machine as constant data.
+//! Generates the graph, the machine as constant data for diagrams, walks and tests.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -8,7 +8,7 @@ use crate::model::{ExitDef, FieldDef, MachineDef, Method, ValueSource};
 
 use super::GeneratedNames;
 
-/// The constant graph.
+/// Generates the constant with the graph.
 pub(super) fn graph(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         vis,
@@ -42,7 +42,7 @@ pub(super) fn graph(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let edges = machine.edges().map(|(from, method, exit)| {
         let [from, to] = [from, &machine.states[exit.target]].map(|state| state.ident.to_string());
         let (name, label) = (text(&method.ident), label(method, exit));
-        let metadata = machine.metadata(method).map(field);
+        let metadata = machine.supplied_fields(method).map(field);
         quote! {
             Edge { from: #from, to: #to, method: #name, label: #label, metadata: &[#(#metadata),*] }
         }

@@ -1,4 +1,4 @@
-//! The status and the phase: states without their data.
+//! Generates the names of states as enums without data: the status, with all states, and the phase, with those that are not terminal.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -10,7 +10,7 @@ use crate::model::{MachineDef, StateDef};
 use super::states::distinct;
 use super::{GeneratedNames, if_stored};
 
-/// The enum of all statuses and the enum of those that are not terminal.
+/// Generates both enums and their methods.
 pub(super) fn statuses(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         vis,
@@ -108,6 +108,7 @@ pub(super) fn statuses(machine: &MachineDef, out: &GeneratedNames) -> TokenStrea
     }
 }
 
+/// Generates the enum of some states' names.
 fn name_enum(
     name: &Ident,
     docs: &str,
@@ -116,7 +117,7 @@ fn name_enum(
     out: &GeneratedNames,
 ) -> TokenStream {
     let (vis, krate) = (&out.vis, &out.krate);
-    let (open, asked) = (machine.non_exhaustive(), &machine.generated.statuses);
+    let (open, requested) = (machine.non_exhaustive(), &machine.generated.statuses);
     let idents: Vec<_> = states.iter().map(|state| &state.ident).collect();
     let names: Vec<_> = states.iter().map(|state| &state.stored_name).collect();
     let variants = states.iter().map(|state| {
@@ -163,7 +164,7 @@ fn name_enum(
             __core::cmp::PartialOrd,
             __core::cmp::Ord,
             __core::hash::Hash
-            #(, #asked)*
+            #(, #requested)*
         )]
         #vis enum #name {
             #(#variants)*
@@ -193,7 +194,7 @@ fn name_enum(
     }
 }
 
-/// A set of names that can be read, for code that is generic over such sets.
+/// Generates the traits that read a name: `Name` of the companion crate, and `FromStr`.
 fn reading(name: &Ident, states: &[&StateDef], krate: &Path) -> TokenStream {
     let idents = states.iter().map(|state| &state.ident);
     let names = states.iter().map(|state| &state.stored_name);

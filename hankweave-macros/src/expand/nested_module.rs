@@ -1,4 +1,4 @@
-//! The machine as written from one module deeper, which contains none of its expressions.
+//! Rewrites the types of a machine for the module `guarded`, which is inside that of the data and contains no code of the user.
 
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
@@ -9,8 +9,8 @@ use crate::parse::paths;
 
 use super::generics;
 
-/// Lets types in a module inside that of the data keep their meaning. A type that is more than names gets a name next to the data: its definitions
-/// are returned as well.
+/// Returns the machine with types that mean one module deeper what they mean next to the data. A type that holds code of the user is replaced by an alias; the
+/// definitions of the aliases, which belong next to the data, are returned as well.
 pub(super) fn deeper(machine: &MachineDef) -> (MachineDef, TokenStream) {
     let mut deeper = machine.clone();
     paths::of_generics(&mut deeper.generics);
@@ -29,26 +29,28 @@ pub(super) fn deeper(machine: &MachineDef) -> (MachineDef, TokenStream) {
 
 /// Returns whether some tokens hold a block or a macro call, which may contain an implementation.
 pub(crate) fn holds_code(tokens: &TokenStream) -> bool {
-    let mut arrow = false;
+    // Whether the last punctuation was a `>`, as in `-> !`, the type of what never returns.
+    let mut after_arrow = false;
     tokens.clone().into_iter().any(|token| match token {
         TokenTree::Group(group) => group.delimiter() == Delimiter::Brace || holds_code(&group.stream()),
-        // `-> !` is the type of what never returns.
         TokenTree::Punct(punct) => {
-            let never = std::mem::replace(&mut arrow, punct.as_char() == '>');
-            punct.as_char() == '!' && !never
+            let is_never_type = std::mem::replace(&mut after_arrow, punct.as_char() == '>');
+            punct.as_char() == '!' && !is_never_type
         }
         _ => false,
     })
 }
 
-/// Types that got a name.
+/// Aliases of types that hold code.
 #[derive(Default)]
 struct Named {
+    /// Each type as text, with its alias.
     known: Vec<(String, Type)>,
     definitions: TokenStream,
 }
 
 impl Named {
+    /// Returns the alias of a type, which is defined at its first use.
     fn name(&mut self, ty: &Type, machine: &MachineDef) -> Type {
         let written = ty.to_token_stream().to_string();
         if let Some((_, name)) = self.known.iter().find(|(known, _)| *known == written) {

@@ -1,4 +1,4 @@
-//! From the stored enum back to a typed value, and the rules that types cannot express.
+//! Generates the way from the stored enum back to a typed value, and `validate`: the rules that types cannot express and a stored value may break.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};

@@ -1,4 +1,4 @@
-//! JSON Schemas: `#[machine(Name, schema)]`.
+//! Generates JSON Schemas: `#[machine(Name, schema)]`.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -11,15 +11,18 @@ use super::GeneratedNames;
 use super::rehydrate::origins;
 use super::stored::elsewhere;
 
-/// Whether the companion has its feature `schema`. Without it the word `schema` does nothing, so that a machine may always have the word.
+/// Whether the feature `schema` of the companion crate is on. Without the feature the word `schema` does nothing, so a declaration may always have the word.
 const SCHEMA: bool = cfg!(feature = "schema");
 
-/// `JsonSchema` for the enums of the machine, and the two documents.
+/// Generates `JsonSchema` for the enums of the machine, and for the stored enum and the event enum the method `schema`, which returns a whole document.
 pub(super) fn schema(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
-    let Some(asked) = machine.schema.as_ref().filter(|_| SCHEMA) else {
+    let Some(requested) = machine.schema.as_ref().filter(|_| SCHEMA) else {
         return TokenStream::new();
     };
-    let condition = asked.feature.iter().map(|name| quote!(#[cfg(feature = #name)]));
+    let condition = requested
+        .feature
+        .iter()
+        .map(|name| quote!(#[cfg(feature = #name)]));
     let GeneratedNames {
         vis,
         stored,
@@ -41,11 +44,11 @@ pub(super) fn schema(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
             .map(|target| format!("`{}`", target.stored_name))
             .collect();
         let docs = format!("Leads a {typed} to {}.", targets.join(" or "));
-        let (name, fields) = (text(&method.ident), machine.metadata(method));
+        let (name, fields) = (text(&method.ident), machine.supplied_fields(method));
         let fields = fields.map(|field| property(field, TokenStream::new()));
         quote!(schema::event(#name, #docs, [#(#fields),*]))
     });
-    let changes = machine.changes();
+    let changes = machine.live_changes();
     let changes = changes.iter().map(|change| {
         let name = change.method();
         let docs = format!("Changes `{}`; the state stays.", change.field.stored_name);
@@ -120,6 +123,7 @@ fn json_schema(name: &Ident, body: TokenStream, krate: &Path) -> TokenStream {
     }
 }
 
+/// Generates the schema of a state: its own fields, and the names of fields that it must not have.
 fn state_schema(index: usize, state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (tag, name, docs) = (&machine.tag, &state.stored_name, state.docs_text());
     let fields = state
@@ -136,6 +140,7 @@ fn state_schema(index: usize, state: &StateDef, machine: &MachineDef, out: &Gene
     quote!(schema::state(#tag, #name, #docs, [#(#fields),*], &[#(#elsewhere),*]))
 }
 
+/// Generates the schema of a field; `origins` are the values that an `#[origin]` field may have.
 fn property(field: &FieldDef, origins: TokenStream) -> TokenStream {
     let FieldDef {
         stored_name,

@@ -1,4 +1,4 @@
-//! Tests of the machine that its user need not write: `#[machine(Name, tests)]`.
+//! Generates the tests of a machine, so that its user need not write them: `#[machine(Name, tests)]`.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -10,7 +10,8 @@ use crate::model::{FieldDef, MachineDef, Method};
 use super::GeneratedNames;
 use super::states::at;
 
-/// Generates the test module. Its tests are in the companion crate; the module only passes them what the compiler knows.
+/// Generates the test module. The tests themselves are functions of the companion crate. The module passes them two tables, which the compiler fills: whether
+/// each state leads to each other, and whether each step is legal in each state.
 pub(super) fn self_test(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     if !machine.tests {
         return TokenStream::new();
@@ -91,6 +92,7 @@ pub(super) fn self_test(machine: &MachineDef, out: &GeneratedNames) -> TokenStre
     }
 }
 
+/// Generates `testing::Subject`, through which the tests make and move values.
 fn subject(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         stored,
@@ -103,14 +105,14 @@ fn subject(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
         ..
     } = out;
     let initial = &machine.states[machine.initial];
-    let (start, arguments) = (&initial.ident, samples(initial.started_with(), krate));
+    let (start, arguments) = (&initial.ident, samples(initial.start_arguments(), krate));
     let names = machine.methods.iter().map(|method| text(&method.ident));
     let keys = machine.methods.iter().map(|method| key(method, machine, krate));
     let stir = stir(machine, out);
     let steps = machine.edges().map(|(from, method, _)| {
         let (from, name, ident) = (&from.ident, text(&method.ident), &method.ident);
         let key = key(method, machine, krate);
-        let argument = machine.metadata(method).next().map(|_| &key);
+        let argument = machine.supplied_fields(method).next().map(|_| &key);
         quote! {
             (Self::#from(_), #name) => {
                 let typed = || #typed::<#from>::try_from(__core::clone::Clone::clone(&self));
@@ -163,16 +165,18 @@ fn subject(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     }
 }
 
-/// Sets every live field of the present state.
+/// Generates the body of `stir`, which sets every live field of a value, so that steps have values other than the first to carry. Changes that are recorded
+/// must have the same effect as events.
 fn stir(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         typed, into_stored, ..
     } = out;
     let arms = machine.states.iter().filter_map(|state| {
         let live = |record: bool| {
-            let is_it = move |field: &&FieldDef| field.live.is_some_and(|live| live.record == record);
-            state.fields.iter().filter(is_it)
+            let is_live = move |field: &&FieldDef| field.live.is_some_and(|live| live.record == record);
+            state.fields.iter().filter(is_live)
         };
+        // A state without live fields needs no arm.
         live(false).chain(live(true)).next()?;
         let ident = &state.ident;
         let setters = |record: bool| live(record).map(|field| format_ident!("set_{}", text(&field.ident)));
@@ -214,18 +218,21 @@ fn stir(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     }
 }
 
-/// The metadata of a method with made-up values.
+/// Generates the struct of a step with made-up values.
 fn key(method: &Method, machine: &MachineDef, krate: &Path) -> TokenStream {
     let key = &method.metadata;
-    let fields: Vec<_> = machine.metadata(method).map(|field| &field.ident).collect();
+    let fields: Vec<_> = machine
+        .supplied_fields(method)
+        .map(|field| &field.ident)
+        .collect();
     if fields.is_empty() {
         return quote!(#key);
     }
-    let values = samples(machine.metadata(method), krate);
+    let values = samples(machine.supplied_fields(method), krate);
     quote!(#key { #(#fields: #values),* })
 }
 
-/// One made-up value for each field, each made with another number.
+/// Generates a made-up value for each field, each with another number.
 fn samples<'a>(fields: impl Iterator<Item = &'a FieldDef>, krate: &Path) -> Vec<TokenStream> {
     let values = fields.zip(0_u32..).map(|(field, index)| match &field.sample {
         Some(value) => quote!(#value),

@@ -1,4 +1,4 @@
-//! The typed value, one struct for each state, one struct for what each step demands.
+//! Generates the typed value, a struct for the data of each state, and a struct for the fields that the caller of each step supplies.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -10,7 +10,7 @@ use super::generics::{self, phantom};
 use super::values::{first_call, next_call};
 use super::{GeneratedNames, if_stored, visibility};
 
-/// The generic value.
+/// Generates the typed value, `Door<S>`.
 pub(super) fn typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         vis,
@@ -27,7 +27,7 @@ pub(super) fn typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let docs = format!("A value of the `{typed}` machine that is known to be in state `S`.");
     let diagram = super::drawing::drawing(machine);
     let state_impls = machine.states.iter().map(|state| state_impl(state, machine, out));
-    let into_record = (!machine.types).then(|| {
+    let into_stored_form = (!machine.types).then(|| {
         quote! {
             /// Gives up the typed value for its stored form.
             #vis fn #into_stored(self) -> #stored {
@@ -61,7 +61,7 @@ pub(super) fn typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
             }
         },
     );
-    let read_back = match machine.types {
+    let origin_docs = match machine.types {
         true => {
             "It is made by [`new`](Self::new) and moved on by the methods of its state. It cannot be cloned: a copy would be a second right to move on."
         }
@@ -73,7 +73,7 @@ pub(super) fn typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     quote! {
         #[doc = #docs]
         ///
-        #[doc = #read_back]
+        #[doc = #origin_docs]
         ///
         #[doc = #diagram]
         #vis struct #typed<S: #state_trait>(S);
@@ -101,7 +101,7 @@ pub(super) fn typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
                 self.0
             }
 
-            #into_record
+            #into_stored_form
         }
 
         #serde
@@ -118,6 +118,7 @@ pub(super) fn typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     }
 }
 
+/// Generates the traits of one state: what it is called, and whether it is terminal.
 fn state_impl(state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         status,
@@ -162,7 +163,7 @@ fn state_impl(state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> T
     }
 }
 
-/// Keeps the first of equal items.
+/// Returns the items without repetitions.
 pub(super) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut kept = Vec::new();
     for item in items {
@@ -173,7 +174,7 @@ pub(super) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<
     kept
 }
 
-/// One struct for each state: the data of a value in that state.
+/// Generates one struct for each state: the data of a value in that state.
 pub(super) fn states(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let structs = machine
         .states
@@ -216,7 +217,7 @@ fn state_struct(state: &StateDef, machine: &MachineDef, out: &GeneratedNames) ->
     }
 }
 
-/// One struct for each method: what the caller supplies.
+/// Generates one struct for each method, with the fields that the caller supplies.
 pub(super) fn metadata(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames { vis, typed, .. } = out;
     let serde = serde_container(&["Serialize", "Deserialize"], machine, out);
@@ -233,7 +234,7 @@ pub(super) fn metadata(machine: &MachineDef, out: &GeneratedNames) -> TokenStrea
             .metadata(method)
             .map(|field| plain_field(field, serde_field(field), machine, out))
             .collect();
-        let params = generics::used(machine.metadata(method), machine);
+        let params = generics::used(machine.supplied_fields(method), machine);
         let bounds = &params.where_clause;
         let body = if fields.is_empty() {
             quote!(;)
@@ -275,15 +276,15 @@ pub(super) fn links(method: &Method, machine: &MachineDef) -> String {
     targets.join(" or ")
 }
 
-/// Returns the derives of data: with types alone those of the declaration and nothing else.
+/// Returns the derives of the struct of a state or of a step: with types alone those that the declaration requests and no others.
 pub(super) fn derives(machine: &MachineDef, is_state: bool) -> TokenStream {
     let metadata = machine.generated.metadata.iter().filter(|_| !is_state);
     if machine.types {
-        let asked = machine.derives.iter().chain(metadata);
-        return quote!(#[derive(#(#asked),*)]);
+        let requested = machine.derives.iter().chain(metadata);
+        return quote!(#[derive(#(#requested),*)]);
     }
-    let asked = machine.derives.iter().filter(|_| is_state).chain(metadata);
-    quote!(#[derive(__core::fmt::Debug, __core::clone::Clone, __core::cmp::PartialEq #(, #asked)*)])
+    let requested = machine.derives.iter().filter(|_| is_state).chain(metadata);
+    quote!(#[derive(__core::fmt::Debug, __core::clone::Clone, __core::cmp::PartialEq #(, #requested)*)])
 }
 
 /// Returns the attribute that lets a field of types alone go without documentation; a stored field gets its stored name as its documentation.
@@ -294,6 +295,7 @@ fn undocumented(machine: &MachineDef) -> Option<TokenStream> {
         .then(|| quote!(#[allow(missing_docs, reason = #reason)]))
 }
 
+/// Generates one field of a struct, with `serde` as its serde attribute.
 fn plain_field(
     field: &FieldDef,
     serde: TokenStream,
@@ -326,7 +328,7 @@ pub(super) fn at(tokens: TokenStream, word: &Ident) -> TokenStream {
     moved.collect()
 }
 
-/// `#[derive(..)]` and the attributes that make serde spell names as the user wants.
+/// Returns `#[derive(..)]` for traits of serde, and the attribute that spells the fields in the declared case.
 pub(super) fn serde_container(traits: &[&str], machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         krate, serde_path, ..
@@ -355,12 +357,16 @@ pub(super) fn serde_field(field: &FieldDef) -> TokenStream {
     }
 }
 
-/// The initial state as an expression; the values that `new` is given are local variables.
-pub(super) fn started(state: &StateDef, machine: &MachineDef) -> TokenStream {
-    let is_given = |field: &FieldDef| state.started_with().any(|given| given.ident == field.ident);
+/// Returns the expression for the data of the initial state in the body of `new`, whose arguments are local variables.
+pub(super) fn initial_data(state: &StateDef, machine: &MachineDef) -> TokenStream {
+    let is_argument = |field: &FieldDef| {
+        state
+            .start_arguments()
+            .any(|argument| argument.ident == field.ident)
+    };
     let values = state.fields.iter().map(|field| {
         let (ident, value) = (&field.ident, first_value(machine.initial, field, machine));
-        match is_given(field) {
+        match is_argument(field) {
             true => quote!(#ident,),
             false => quote!(#ident: #value,),
         }
@@ -370,12 +376,13 @@ pub(super) fn started(state: &StateDef, machine: &MachineDef) -> TokenStream {
     quote!(#ident { #(#values)* #phantom })
 }
 
+/// Returns the value of the field `of_machine`, which uses the type parameters that no other field names.
 fn phantom_value(state: &StateDef, machine: &MachineDef) -> Option<TokenStream> {
     phantom(&state.fields, machine).map(|_| quote!(of_machine: __core::default::Default::default(),))
 }
 
-/// The target of a step as an expression: `from` is the source, `self` holds what the caller supplies.
-pub(super) fn entered(
+/// Returns the expression for the data of a step's target: in the generated code `from` is the data of the source, and `self` the struct of the step.
+pub(super) fn target_data(
     method: &Method,
     target: usize,
     source: &StateDef,
@@ -386,7 +393,7 @@ pub(super) fn entered(
     let values = state.fields.iter().map(|field| {
         let ident = &field.ident;
         let stays = (method.changes.as_ref()).is_some_and(|names| !names.contains(ident));
-        let value = match machine.asks(method, target, field) {
+        let value = match machine.is_supplied(method, target, field) {
             true => quote!(self.#ident),
             false if stays => quote!(from.#ident),
             false => entry_value(target, field, source, machine, out),
@@ -398,7 +405,7 @@ pub(super) fn entered(
     quote!(#ident { #(#values)* #phantom })
 }
 
-/// The value of a field that comes neither from a caller nor from another state.
+/// Returns the expression for a value that comes neither from a caller nor from another state.
 fn first_value(state: usize, field: &FieldDef, machine: &MachineDef) -> TokenStream {
     // A type error in a generated call is then shown at the field.
     let here = Span::call_site().located_at(field.ident.span());
@@ -411,6 +418,7 @@ fn first_value(state: usize, field: &FieldDef, machine: &MachineDef) -> TokenStr
     }
 }
 
+/// Returns the expression for a value that the caller does not supply when `state` is entered from `source`.
 fn entry_value(
     state: usize,
     field: &FieldDef,
@@ -447,7 +455,7 @@ fn entry_value(
     }
 }
 
-/// A value of one type where another is wanted. What is plain to see is not left to the compiler, which takes longer to find it.
+/// Converts a value of the type `found` to the type of a field. Where no conversion or `Some` will do, `Into` is left out: it would cost compile time.
 fn converted(value: TokenStream, found: Option<&Type>, field: &FieldDef, here: Span) -> TokenStream {
     let is_written = |ty: Option<&Type>| {
         let [found, ty] = [found, ty].map(|ty| ty.map(|ty| ty.to_token_stream().to_string()));

@@ -1,6 +1,7 @@
-//! Reading the stored form: what each name means in each state, and a mirror of each state for serde to fill.
+//! Generates how the stored form is read and written: what each stored name means in each state, and mirrors, private copies of each state's struct that
+//! derive `Deserialize` or `Serialize`.
 //!
-//! The mirrors are private: a state that could be read on its own would make JSON of any status into any state.
+//! The struct of a state does not derive `Deserialize` itself: it would then read stored values of any other status too.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use super::rehydrate::rules_name;
 use super::states::{at, serde_container, serde_field};
 use super::{GeneratedNames, if_stored};
 
-/// `Deserialize` for the stored enum.
+/// Generates `Deserialize` for the stored enum, and `Serialize` for the data of each state.
 pub(super) fn stored(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         stored,
@@ -86,7 +87,8 @@ pub(super) fn stored(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
     )
 }
 
-/// How a value is read that comes before the tag, where its name has one type in all states.
+/// Generates how a value is read that comes before the tag, when the state is not yet known: by its type if its name has one type in all states, else into a
+/// buffer.
 fn early(machine: &MachineDef) -> Option<TokenStream> {
     let names: BTreeSet<&str> = machine.states.iter().flat_map(names).collect();
     let arms: Vec<_> = names
@@ -113,7 +115,7 @@ fn early(machine: &MachineDef) -> Option<TokenStream> {
     })
 }
 
-/// The type that reads the values under a name.
+/// Returns the `EarlyField` that reads the values under a name; `None` if they have to go to a buffer, or lose nothing there.
 fn early_field(name: &str, machine: &MachineDef) -> Option<TokenStream> {
     let fields = machine.states.iter().flat_map(|state| &state.fields);
     let fields: Vec<&FieldDef> = fields
@@ -145,6 +147,7 @@ fn mirror_name(state: &StateDef) -> Ident {
     format_ident!("Stored{}", state.ident, span = Span::call_site())
 }
 
+/// Generates the struct from which serde reads a state.
 fn mirror(state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (name, remote) = (mirror_name(state), state.ident.to_string());
     let container = at(serde_container(&["Deserialize"], machine, out), &state.ident);
@@ -165,7 +168,7 @@ fn mirror(state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> Token
     }
 }
 
-/// `Serialize` for the data of a state: with the tag, so that it can be read as the stored value that it is.
+/// Generates `Serialize` for the data of a state, with the tag, so that the output can be read as a stored value.
 fn writer(index: usize, state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (ident, remote, stored, status) = (&state.ident, state.ident.to_string(), &out.stored, &out.status);
     let name = format_ident!("Written{}", state.ident, span = Span::call_site());
@@ -198,6 +201,7 @@ fn writer(index: usize, state: &StateDef, machine: &MachineDef, out: &GeneratedN
     }
 }
 
+/// Generates the arm of `belongs` for a state: what each stored name means there.
 fn belongs(state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (status, ident) = (&out.status, &state.ident);
     let here: BTreeSet<&str> = names(state).collect();
@@ -248,6 +252,7 @@ fn names(state: &StateDef) -> impl Iterator<Item = &str> {
         .flat_map(FieldDef::stored_names)
 }
 
+/// Generates the arm of `read` for a state.
 fn read(state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (status, ident, mirror) = (&out.status, &state.ident, mirror_name(state));
     let body = match machine.extra() {

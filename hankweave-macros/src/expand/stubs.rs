@@ -1,8 +1,8 @@
-//! Illegal steps, so that the compiler can explain in the words of the machine why they are illegal.
+//! Generates stubs: methods for illegal steps, so that the compiler can explain in the words of the machine why a step is illegal.
 //!
-//! For each state and each method that the state lacks there is a hidden method whose bound can never hold. rustc
-//! prints the text of that bound. Editors hide the stubs, because they are `#[doc(hidden)]`. Their number is the square of the machine's
-//! size, so each is as short as can be.
+//! For each state and each step that the state lacks there is a hidden method whose bound can never hold: a trait whose message rustc prints. So it is for
+//! values whose state is a type parameter ([`Generic`]), and for types that make no steps, such as the data of a state (`Stubs::hints`). Editors hide the
+//! stubs, because they are `#[doc(hidden)]`. Their number grows with the square of the machine, so each is as short as can be.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -12,34 +12,40 @@ use crate::model::{Branch, MachineDef, Method, StateDef};
 use super::transitions::legal_moves;
 use super::{GeneratedNames, generics, list};
 
-/// Above this number of pairs the stubs would cost more compile time than their messages are worth.
+/// Number of pairs of state and step above which there are no stubs: they would cost more compile time than their messages are worth.
 const MOST_PAIRS: usize = 400;
 
-/// Method that exists on some states and not on others.
+/// Method of a step or of a branch, which some states lack.
 struct StubCall<'a> {
     name: &'a Ident,
-    /// The type of its argument; traits are named after it, also where there is none.
+    /// The type of the argument; the traits are named after it, also where the method takes no argument.
     key: &'a Ident,
+    /// The argument as declared, `, _: Lock`; `None` for a step without fields.
     argument: Option<TokenStream>,
-    gives: TokenStream,
+    returns: TokenStream,
+    /// Indices of the states that have the method.
     sources: Vec<usize>,
-    /// The states in which it is legal, for messages.
+    /// Text for messages: the states that have the method.
     legal: String,
 }
 
+/// Returns the methods of all steps and branches; none if there are too many pairs.
 fn calls<'a>(machine: &'a MachineDef, out: &GeneratedNames) -> Vec<StubCall<'a>> {
     let typed = &out.typed;
     let (_, arguments, _) = machine.generics.split_for_impl();
     let steps = machine.methods.iter().map(|method| {
         let (targets, key) = (machine.targets(method), &method.metadata);
         let to = targets.first().map(|target| &target.ident);
-        let of_key = generics::used(machine.metadata(method), machine);
+        let of_key = generics::used(machine.supplied_fields(method), machine);
         let (_, of_key, _) = of_key.split_for_impl();
         StubCall {
             name: &method.ident,
             key,
-            argument: machine.metadata(method).next().map(|_| quote!(, _: #key #of_key)),
-            gives: quote!(#typed<#to #arguments>),
+            argument: machine
+                .supplied_fields(method)
+                .next()
+                .map(|_| quote!(, _: #key #of_key)),
+            returns: quote!(#typed<#to #arguments>),
             legal: legal(method, machine),
             sources: method.sources().collect(),
         }
@@ -50,22 +56,24 @@ fn calls<'a>(machine: &'a MachineDef, out: &GeneratedNames) -> Vec<StubCall<'a>>
             .flat_map(|method| machine.targets(method))
             .map(|target| target.ident.to_string())
             .collect();
-        let Branch { asks, gives, .. } = branch;
-        let of_asks = generics::used(machine.demands(branch), machine);
-        let (_, of_asks, _) = of_asks.split_for_impl();
+        let Branch { choice, result, .. } = branch;
+        let choice_generics = generics::used(machine.supplied_fields_of_branch(branch), machine);
+        let (_, choice_arguments, _) = choice_generics.split_for_impl();
         StubCall {
             name: &branch.ident,
-            key: asks,
-            argument: Some(quote!(, _: #asks #of_asks)),
-            gives: quote!(#gives #arguments),
+            key: choice,
+            argument: Some(quote!(, _: #choice #choice_arguments)),
+            returns: quote!(#result #arguments),
             legal: legal_from(&branch.ident, &targets.join(" | "), &branch.sources, machine),
             sources: branch.sources.clone(),
         }
     });
-    steps.chain(branches).collect()
+    let calls: Vec<StubCall<'a>> = steps.chain(branches).collect();
+    let is_too_large = machine.states.len() * calls.len() > MOST_PAIRS;
+    if is_too_large { Vec::new() } else { calls }
 }
 
-/// Returns where a step is legal, with its target: at each state where there is more than one.
+/// Returns the text that says in which states a step is legal and where it leads.
 fn legal(method: &Method, machine: &MachineDef) -> String {
     if let [target] = &machine.targets(method)[..] {
         let sources: Vec<usize> = method.sources().collect();
@@ -85,7 +93,7 @@ fn legal_from(step: &Ident, targets: &str, sources: &[usize], machine: &MachineD
     format!("`{step}` -> {targets} is legal from: {}", list(sources))
 }
 
-/// Methods that cannot be called, for the states of a machine.
+/// Stubs of the typed value in each state, and hints for types that make no steps at all.
 pub(super) struct Stubs<'a> {
     calls: Vec<StubCall<'a>>,
     machine: &'a MachineDef,
@@ -94,14 +102,11 @@ pub(super) struct Stubs<'a> {
 
 impl<'a> Stubs<'a> {
     pub(super) fn new(machine: &'a MachineDef, out: &'a GeneratedNames) -> Self {
-        let mut calls = calls(machine, out);
-        if machine.states.len() * calls.len() > MOST_PAIRS {
-            calls.clear();
-        }
+        let calls = calls(machine, out);
         Self { calls, machine, out }
     }
 
-    /// One trait for each illegal pair; what is asked of data and of any state is here as well.
+    /// Generates the module `illegal` with all bounds, also those of [`Generic`], and the hints.
     pub(super) fn bounds(&self) -> TokenStream {
         let states = self.machine.states.iter().enumerate();
         let bounds = states.flat_map(|(index, state)| {
@@ -109,7 +114,7 @@ impl<'a> Stubs<'a> {
             illegal.map(move |call| bound(state, call, self.machine, self.out))
         });
         let generic = Generic::new(self.machine, self.out).bounds();
-        let (leads, hints) = self.elsewhere();
+        let (derefs, hints) = self.hints();
         quote! {
             #[doc(hidden)]
             pub mod illegal {
@@ -118,11 +123,11 @@ impl<'a> Stubs<'a> {
                 #hints
             }
 
-            #leads
+            #derefs
         }
     }
 
-    /// One hidden method for each call that is illegal on a state.
+    /// Generates a hidden method for each step that a state lacks.
     pub(super) fn methods(&self, index: usize) -> TokenStream {
         let state = &self.machine.states[index];
         self.illegal(index)
@@ -130,9 +135,10 @@ impl<'a> Stubs<'a> {
             .collect()
     }
 
-    /// Returns hints for types without steps: the data of a state, a stored value, a value of any state. Each leads to a type without values, whose
-    /// methods name the type that has the step. Methods of the user with that name are found first.
-    fn elsewhere(&self) -> (TokenStream, TokenStream) {
+    /// Generates hints for types that make no steps: the data of a state, a stored value, a typed value of any state. Each of these types dereferences to a
+    /// hint, a struct with a stub for each step, whose message names the type that has the step. A method of the user with the name of a step is found first.
+    /// Returns the `Deref` implementations, and the hints with their bounds.
+    fn hints(&self) -> (TokenStream, TokenStream) {
         if self.calls.is_empty() {
             return (TokenStream::new(), TokenStream::new());
         }
@@ -174,14 +180,14 @@ impl<'a> Stubs<'a> {
         data.chain([any]).chain(record).unzip()
     }
 
-    /// A type with a method for each step, to which `owner` leads.
+    /// Generates one hint for the type `owner`: its `Deref` implementation, and the struct with its bound.
     fn hint(&self, owner: &Ident, name: &str, message: &str, note: &str) -> (TokenStream, TokenStream) {
         let name = format_ident!("{name}", span = Span::call_site());
         let bound = format_ident!("Step{name}", span = Span::call_site());
         let (params, arguments, clause) = self.machine.generics.split_for_impl();
         let methods = self.calls.iter().map(|call| hint_method(&bound, call));
         let never = never(&bound, message, "makes no steps", &[note.to_owned()]);
-        let leads = quote! {
+        let deref = quote! {
             #[doc(hidden)]
             #[automatically_derived]
             impl #params super::__core::ops::Deref for #owner #arguments #clause {
@@ -201,9 +207,10 @@ impl<'a> Stubs<'a> {
 
             #never
         };
-        (leads, hint)
+        (deref, hint)
     }
 
+    /// Returns the steps that a state lacks.
     fn illegal(&self, state: usize) -> impl Iterator<Item = &StubCall<'a>> {
         self.calls
             .iter()
@@ -211,6 +218,7 @@ impl<'a> Stubs<'a> {
     }
 }
 
+/// Generates the bound of a step that a state lacks.
 fn bound(state: &StateDef, call: &StubCall<'_>, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (typed, value) = (&out.typed, &out.value);
     let name = bound_name(state, call);
@@ -223,8 +231,8 @@ fn bound(state: &StateDef, call: &StubCall<'_>, machine: &MachineDef, out: &Gene
     never(&name, &message, &label, &[here, call.legal.clone()])
 }
 
-/// Generates a bound that never holds, with the message of the compiler. Without an implementation rustc would add that there is none, and that one
-/// be added.
+/// Generates a trait that no state implements, with the message that rustc prints. The one implementation, for a type without use, keeps rustc from adding
+/// advice to implement the trait.
 fn never(name: &Ident, message: &str, label: &str, notes: &[String]) -> TokenStream {
     quote! {
         #[diagnostic::on_unimplemented(message = #message, label = #label #(, note = #notes)*)]
@@ -234,7 +242,8 @@ fn never(name: &Ident, message: &str, label: &str, notes: &[String]) -> TokenStr
     }
 }
 
-/// Steps on a value whose state is a parameter: the trait of all states has each of them, under a bound that names the one to write.
+/// Stubs of a typed value whose state is a type parameter: the sealed trait of all states has a method for each step, whose message names the bound that the
+/// user has to write.
 pub(super) struct Generic<'a> {
     calls: Vec<StubCall<'a>>,
     machine: &'a MachineDef,
@@ -243,10 +252,7 @@ pub(super) struct Generic<'a> {
 
 impl<'a> Generic<'a> {
     pub(super) fn new(machine: &'a MachineDef, out: &'a GeneratedNames) -> Self {
-        let mut calls = calls(machine, out);
-        if machine.states.len() * calls.len() > MOST_PAIRS {
-            calls.clear();
-        }
+        let calls = calls(machine, out);
         Self { calls, machine, out }
     }
 
@@ -254,7 +260,7 @@ impl<'a> Generic<'a> {
         format_ident!("AnyState{}", call.key, span = Span::call_site())
     }
 
-    /// The bounds.
+    /// Generates the bounds of these methods.
     pub(super) fn bounds(&self) -> TokenStream {
         let GeneratedNames { typed, module, .. } = self.out;
         let bounds = self.calls.iter().map(|call| {
@@ -278,19 +284,19 @@ impl<'a> Generic<'a> {
             .any(|branch| branch.ident == *call.name)
     }
 
-    /// The methods of the trait.
+    /// Generates the methods of the sealed trait.
     pub(super) fn methods(&self) -> TokenStream {
         let typed = &self.out.typed;
         let (state_trait, lifetime) = (&self.out.state_trait, generics::lifetime(self.machine));
         let methods = self.calls.iter().map(|call| {
             let bound = Self::bound_name(call);
             let here = Span::call_site().located_at(call.name.span());
-            let name = named(call.name, here);
-            let argument = call.argument.as_ref().map(|_| quote!(<T>));
-            let argument_type = call.argument.as_ref().map(|_| quote!(, _: T));
+            let name = with_span(call.name, here);
+            let parameter = call.argument.as_ref().map(|_| quote!(<T>));
+            let argument = call.argument.as_ref().map(|_| quote!(, _: T));
             quote_spanned! {here=>
                 #[doc(hidden)]
-                fn #name #argument(self #argument_type) -> #typed<Self>
+                fn #name #parameter(self #argument) -> #typed<Self>
                 where
                     Self: #state_trait,
                     for<#lifetime> Nobody: super::illegal::#bound<#lifetime>,
@@ -303,22 +309,23 @@ impl<'a> Generic<'a> {
     }
 }
 
+/// Generates the hidden method for a step that a state lacks.
 fn stub(state: &StateDef, call: &StubCall<'_>, machine: &MachineDef) -> TokenStream {
     let (ident, bound) = (&state.ident, bound_name(state, call));
     let StubCall {
         name,
         argument,
-        gives,
+        returns,
         ..
     } = call;
     let (_, arguments, _) = machine.generics.split_for_impl();
     let lifetime = generics::lifetime(machine);
     // The compiler's last note then shows the state with its `#[to(..)]`.
     let here = Span::call_site().located_at(ident.span());
-    let name = named(name, here);
+    let name = with_span(name, here);
     quote_spanned! {here=>
         #[doc(hidden)]
-        pub fn #name(self #argument) -> #gives
+        pub fn #name(self #argument) -> #returns
         where
             for<#lifetime> #ident #arguments: illegal::#bound<#lifetime>,
         {
@@ -327,10 +334,11 @@ fn stub(state: &StateDef, call: &StubCall<'_>, machine: &MachineDef) -> TokenStr
     }
 }
 
+/// Generates the method of a hint for a step.
 fn hint_method(bound: &Ident, call: &StubCall<'_>) -> TokenStream {
     let here = Span::call_site().located_at(call.name.span());
-    let bound = named(bound, here);
-    let name = named(call.name, here);
+    let bound = with_span(bound, here);
+    let name = with_span(call.name, here);
     let parameter = call.argument.as_ref().map(|_| quote!(<T>));
     let argument = call.argument.as_ref().map(|_| quote!(, _: T));
     quote_spanned! {here=>
@@ -343,8 +351,8 @@ fn hint_method(bound: &Ident, call: &StubCall<'_>) -> TokenStream {
     }
 }
 
-/// A name at another place.
-fn named(name: &Ident, here: Span) -> Ident {
+/// Returns a name with another span.
+fn with_span(name: &Ident, here: Span) -> Ident {
     let mut name = name.clone();
     name.set_span(here);
     name

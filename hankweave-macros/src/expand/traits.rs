@@ -1,7 +1,7 @@
-//! Traits of states and steps, and the seals under them.
+//! Generates the traits of states and steps, and their seals: private supertraits, so that no other code can implement the public traits.
 //!
-//! They have the messages of the machine, in attributes that are the compiler's own only as long as nothing else in scope is called `diagnostic`. So
-//! they are in modules that take in nothing of the user's but the names of the machine.
+//! The traits carry the machine's error messages, in attributes `#[diagnostic::..]`. These are the compiler's own only as long as nothing in scope is called
+//! `diagnostic`, so the traits are in modules that import nothing of the user's but the names of the machine.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -12,7 +12,7 @@ use super::stubs::Generic;
 use super::transitions::legal_moves;
 use super::{GeneratedNames, if_stored, list};
 
-/// The public traits: of all states, of those that move, of steps, and of pairs of states.
+/// Generates the public traits: of all states, of those that are not terminal (`Active`), of steps (`Edge`), and of pairs of states (`Transition`).
 pub(super) fn traits(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         vis,
@@ -87,7 +87,7 @@ pub(super) fn traits(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
     }
 }
 
-/// Generates the traits under the public ones: no other code can name them, so none can implement the public ones.
+/// Generates the seals. Some are bounds that never hold; rustc prints their messages where code needs them.
 fn sealed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         typed,

@@ -1,4 +1,6 @@
-//! Steps: one `Edge` for each legal pair, and the methods that make them readable.
+//! Generates the steps: an implementation of the trait `Edge` for each edge, and methods of the typed value, which call these.
+//!
+//! `Edge<Source>` is implemented by the struct of a step, called its key: code that has a key can make the step from that source.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -7,11 +9,11 @@ use crate::ast::Setters;
 use crate::case::{pascal, text};
 use crate::model::{Carried, FieldDef, MachineDef, Method, StateDef, ValueSource};
 
-use super::states::{distinct, entered, started};
+use super::states::{distinct, initial_data, target_data};
 use super::stubs::Stubs;
 use super::{GeneratedNames, checked, generics, list};
 
-/// Rules of states and steps, and the step that yields its event.
+/// Generates the implementations of `Edge` and `Transition`, and the method `step`.
 pub(super) fn edges(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let impls = machine
         .edges()
@@ -40,7 +42,7 @@ pub(super) fn edges(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     }
 }
 
-/// The step that yields its event; with types alone the step and nothing else.
+/// Generates the method `step`, and the struct `Step` that it returns: the new value with the event. With types alone the method returns the value.
 fn step(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         vis,
@@ -105,6 +107,7 @@ fn step(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     }
 }
 
+/// Generates the implementation of `Edge` for one edge.
 fn edge(
     from: &StateDef,
     method: &Method,
@@ -113,10 +116,8 @@ fn edge(
     out: &GeneratedNames,
 ) -> TokenStream {
     let (transition, key, source) = (&out.transition, &method.metadata, &from.ident);
-    let (to, entered) = (
-        &machine.states[target].ident,
-        entered(method, target, from, machine, out),
-    );
+    let to = &machine.states[target].ident;
+    let target_data = target_data(method, target, from, machine, out);
     let record = (!machine.types).then(|| {
         quote! {
             fn record(&self) -> #transition {
@@ -125,7 +126,7 @@ fn edge(
         }
     });
     let (params, arguments, bounds) = machine.generics.split_for_impl();
-    let of_key = generics::used(machine.metadata(method), machine);
+    let of_key = generics::used(machine.supplied_fields(method), machine);
     let (_, of_key, _) = of_key.split_for_impl();
     quote! {
         impl #params sealed::Edge<#source #arguments> for #key #of_key #bounds {}
@@ -135,7 +136,7 @@ fn edge(
             type To = #to #arguments;
 
             fn advance(self, from: #source #arguments) -> #to #arguments {
-                #entered
+                #target_data
             }
 
             #record
@@ -155,7 +156,7 @@ pub(super) fn legal_moves(state: &StateDef, machine: &MachineDef) -> String {
     format!("legal from `{}`: {}", state.ident, list(moves))
 }
 
-/// `new`, and for each state its methods, its setters, and what it has not.
+/// Generates `new`, and for each state its steps, its setters, and stubs for the steps that it lacks.
 pub(super) fn methods(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (new, stubs) = (new(machine, out), Stubs::new(machine, out));
     let bounds = stubs.bounds();
@@ -184,9 +185,9 @@ fn new(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
         vis, typed, value, ..
     } = out;
     let state = &machine.states[machine.initial];
-    let (ident, entered) = (&state.ident, started(state, machine));
+    let (ident, data) = (&state.ident, initial_data(state, machine));
     let arguments: Vec<_> = state
-        .started_with()
+        .start_arguments()
         .map(|FieldDef { ident, ty, .. }| quote!(#ident: #ty))
         .collect();
     let many = (!arguments.is_empty()).then(|| {
@@ -203,33 +204,34 @@ fn new(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
             #many
             #[must_use = #keep]
             #vis fn new(#(#arguments),*) -> Self {
-                Self(#entered)
+                Self(#data)
             }
         }
     }
 }
 
+/// Generates the method of a step on one state.
 fn method(method: &Method, target: usize, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         vis, typed, value, ..
     } = out;
     let target = &machine.states[target];
     let (name, key, to) = (&method.ident, &method.metadata, &target.ident);
-    let demands: Vec<String> = machine
+    let supplied: Vec<String> = machine
         .metadata(method)
         .map(|field| format!("`{}`", field.ident))
         .collect();
-    let docs = match demands.is_empty() {
+    let docs = match supplied.is_empty() {
         true => format!("Moves on to [`{to}`]."),
-        false => format!("Moves on to [`{to}`]. Demands {}, in [`{key}`].", list(demands)),
+        false => format!("Moves on to [`{to}`]. Demands {}, in [`{key}`].", list(supplied)),
     };
     let panics = panics(target, machine, out);
     let keep = format!("the {value} has moved on to `{to}`: the new value is the only one");
     let keep = (!target.terminal).then(|| quote!(#[must_use = #keep]));
     let (_, arguments, _) = machine.generics.split_for_impl();
-    let of_key = generics::used(machine.metadata(method), machine);
+    let of_key = generics::used(machine.supplied_fields(method), machine);
     let (_, of_key, _) = of_key.split_for_impl();
-    let (argument, edge) = match machine.metadata(method).next() {
+    let (argument, edge) = match machine.supplied_fields(method).next() {
         Some(_) => (quote!(, metadata: #key #of_key), quote!(metadata)),
         None => (quote!(), quote!(#key)),
     };
@@ -245,7 +247,7 @@ fn method(method: &Method, target: usize, machine: &MachineDef, out: &GeneratedN
 
 /// Documents that a step panics where `apply` refuses it.
 fn panics(target: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> Option<TokenStream> {
-    let may_lack = |field: &&FieldDef| match &field.entry {
+    let may_refuse = |field: &&FieldDef| match &field.entry {
         ValueSource::Carried(Carried { next: Some(next), .. }) => {
             checked::of_next(next, machine, &out.krate).is_some()
         }
@@ -254,7 +256,7 @@ fn panics(target: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> Opti
     let fields: Vec<String> = target
         .fields
         .iter()
-        .filter(may_lack)
+        .filter(may_refuse)
         .map(|field| format!("`{}`", field.ident))
         .collect();
     (!fields.is_empty()).then(|| {
@@ -266,6 +268,7 @@ fn panics(target: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> Opti
     })
 }
 
+/// Generates the setters of a live field; nothing for other fields.
 fn setters(field: &FieldDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let Some(Setters { add, record }) = field.live else {
         return TokenStream::new();
@@ -327,7 +330,7 @@ fn setters(field: &FieldDef, machine: &MachineDef, out: &GeneratedNames) -> Toke
             }
         }
     };
-    // What is not recorded may change in place; a socket has to.
+    // With types alone no change is recorded, so a field may be borrowed to change in place; a socket has to be.
     let in_place = machine.types.then(|| {
         let name = format_ident!("{}_mut", text(ident));
         let docs = format!("`{ident}`, to be changed.");

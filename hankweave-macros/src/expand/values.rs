@@ -1,7 +1,7 @@
-//! Expressions of the declaration, each in a function next to the data.
+//! Puts each expression of the declaration, such as `start` and `next`, into a function next to the data, and generates calls of these functions.
 //!
-//! The typed value and its seals are a module deeper, where nothing is expanded that the user has written. An expression may hold a block, a block
-//! may hold an implementation, and code inside of a module sees all of its private items.
+//! The typed value and its seals are a module deeper, which contains no expression of the user: an expression may hold a block, a block may hold an
+//! implementation, and code inside a module sees all of its private items.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -15,21 +15,21 @@ use super::GeneratedNames;
 use super::checked::{self, CheckedNext};
 use super::states::at;
 
-/// One function for each expression of each state.
+/// Generates one function for each expression of each state.
 pub(super) fn values(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
-    let fields = machine.states.iter().enumerate();
-    let fields = fields.flat_map(|(index, state)| state.fields.iter().map(move |field| (index, field)));
+    let states = machine.states.iter().enumerate();
+    let fields = states.flat_map(|(state, def)| def.fields.iter().map(move |field| (state, field)));
     fields
         .map(|(state, field)| {
-            let first = expression(field).map(|value| first(state, field, value, machine));
-            let next = next_of(field).map(|value| nexts(state, field, value, machine, out));
+            let first = first_of(field).map(|value| first_function(state, field, value, machine));
+            let next = next_of(field).map(|value| next_functions(state, field, value, machine, out));
             quote!(#first #next)
         })
         .collect()
 }
 
-/// The expression that gives the first value of a field, or its only one.
-fn expression(field: &FieldDef) -> Option<&Expr> {
+/// The expression for the first value of a field, or its only one.
+fn first_of(field: &FieldDef) -> Option<&Expr> {
     match &field.entry {
         ValueSource::Start(value) | ValueSource::Fixed(value) => Some(value),
         ValueSource::Carried(Carried { start, .. }) => start.as_ref(),
@@ -37,6 +37,7 @@ fn expression(field: &FieldDef) -> Option<&Expr> {
     }
 }
 
+/// The function of the declaration that computes the next value of a field.
 fn next_of(field: &FieldDef) -> Option<&Next> {
     match &field.entry {
         ValueSource::Carried(Carried { next, .. }) => next.as_ref(),
@@ -44,10 +45,10 @@ fn next_of(field: &FieldDef) -> Option<&Next> {
     }
 }
 
-fn first(state: usize, field: &FieldDef, value: &Expr, machine: &MachineDef) -> TokenStream {
+fn first_function(state: usize, field: &FieldDef, value: &Expr, machine: &MachineDef) -> TokenStream {
     let (name, ty) = (first_name(state, field), &field.ty);
     let (params, _, bounds) = machine.generics.split_for_impl();
-    let unused = unused(machine);
+    let unused = allow_unused(machine);
     quote! {
         #unused
         #[inline]
@@ -57,8 +58,9 @@ fn first(state: usize, field: &FieldDef, value: &Expr, machine: &MachineDef) -> 
     }
 }
 
-/// One function for each type that the field has in the states before.
-fn nexts(
+/// Generates a function for the next value, once for each type that the field has in the states before. A checked function returns `None` where the step
+/// has to be refused.
+fn next_functions(
     state: usize,
     field: &FieldDef,
     next: &Next,
@@ -69,7 +71,7 @@ fn nexts(
     let (params, _, bounds) = machine.generics.split_for_impl();
     let types = types_before(state, field, machine);
     let functions = types.iter().enumerate().map(|(index, before)| {
-        let (name, unused) = (next_name(state, field, index), unused(machine));
+        let (name, unused) = (next_name(state, field, index), allow_unused(machine));
         // A type error is then shown at the field, or in the closure.
         let here = Span::call_site().located_at(field.ident.span());
         let call = at(quote!(#krate::__private::next::<_, #ty>), &field.ident);
@@ -123,14 +125,14 @@ fn types_before(state: usize, field: &FieldDef, machine: &MachineDef) -> Vec<Typ
     types
 }
 
-/// The call for the first value.
+/// Returns the call that makes the first value.
 pub(super) fn first_call(state: usize, field: &FieldDef, machine: &MachineDef) -> TokenStream {
     let (name, arguments) = (first_name(state, field), turbofish(machine));
     quote!(#name #arguments())
 }
 
-/// The name of the function that makes the next value of what a source holds.
-pub(super) fn next_function(
+/// Returns the name of the function that makes the next value out of the value in `source`.
+pub(super) fn next_function_name(
     state: usize,
     field: &FieldDef,
     source: &StateDef,
@@ -149,7 +151,7 @@ pub(super) fn next_function(
     quote!(#name #arguments)
 }
 
-/// The call for the next value of what a source holds.
+/// Returns the call that makes the next value out of `value`, the value in `source`; it panics where `apply` refuses the step.
 pub(super) fn next_call(
     state: usize,
     field: &FieldDef,
@@ -158,7 +160,7 @@ pub(super) fn next_call(
     machine: &MachineDef,
     out: &GeneratedNames,
 ) -> TokenStream {
-    let function = next_function(state, field, source, machine);
+    let function = next_function_name(state, field, source, machine);
     let here = Span::call_site().located_at(field.ident.span());
     let call = quote_spanned!(here=> #function(#value));
     let Some(checked) = next_of(field).and_then(|next| checked::of_next(next, machine, &out.krate)) else {
@@ -186,7 +188,7 @@ fn next_name(state: usize, field: &FieldDef, index: usize) -> Ident {
     format_ident!("next_{state}_{index}_{}", text(&field.ident), span = here)
 }
 
-/// Types and constants of the machine; lifetimes are found by the compiler.
+/// Returns the machine's types and constants as arguments of a call; lifetimes are inferred.
 fn turbofish(machine: &MachineDef) -> Option<TokenStream> {
     let names = machine.generics.params.iter().filter_map(|param| match param {
         GenericParam::Type(param) => Some(&param.ident),
@@ -197,7 +199,8 @@ fn turbofish(machine: &MachineDef) -> Option<TokenStream> {
     (!names.is_empty()).then(|| quote!(::<#(#names),*>))
 }
 
-fn unused(machine: &MachineDef) -> Option<TokenStream> {
+/// Returns the attribute that lets a function leave parameters unused.
+fn allow_unused(machine: &MachineDef) -> Option<TokenStream> {
     (!machine.generics.params.is_empty()).then(|| {
         quote! {
             #[allow(

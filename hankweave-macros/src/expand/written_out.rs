@@ -1,4 +1,5 @@
-//! Traits that a derive would write. Where the typed value is sealed no macro is called: one of the user's could go by its name.
+//! Generates implementations that a derive could write. In the module of the typed value no derive is called: a macro of the user may have the name of the
+//! derive, and its code could reach the private items there.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -7,16 +8,16 @@ use crate::model::MachineDef;
 
 use super::GeneratedNames;
 
-/// `Debug`, `PartialEq`, and what else the declaration asks for, for the typed value.
+/// Generates for the typed value `Debug`, `PartialEq`, and the traits that `derive(typed(..))` requests.
 pub(super) fn of_typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (typed, state_trait) = (&out.typed, &out.state_trait);
     let name = typed.to_string();
-    let asked = machine
+    let requested = machine
         .generated
         .typed
         .iter()
         .filter_map(|path| path.segments.last());
-    let asked = asked.map(|asked| of_asked(&asked.ident, typed, state_trait));
+    let requested = requested.map(|last| requested_impl(&last.ident, typed, state_trait));
     quote! {
         #[automatically_derived]
         impl<S: #state_trait + __core::fmt::Debug> __core::fmt::Debug for #typed<S> {
@@ -32,13 +33,13 @@ pub(super) fn of_typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStrea
             }
         }
 
-        #(#asked)*
+        #(#requested)*
     }
 }
 
-/// One of the traits that `derive(typed(..))` takes.
-fn of_asked(asked: &Ident, typed: &Ident, state_trait: &Ident) -> TokenStream {
-    let (path, body) = match asked.to_string().as_str() {
+/// Generates one of the four traits that `derive(typed(..))` takes; `parse` has refused all others.
+fn requested_impl(name: &Ident, typed: &Ident, state_trait: &Ident) -> TokenStream {
+    let (path, body) = match name.to_string().as_str() {
         "Eq" => (quote!(__core::cmp::Eq), quote!()),
         "PartialOrd" => (
             quote!(__core::cmp::PartialOrd),
@@ -56,6 +57,7 @@ fn of_asked(asked: &Ident, typed: &Ident, state_trait: &Ident) -> TokenStream {
                 }
             },
         ),
+        // `Hash`
         _ => (
             quote!(__core::hash::Hash),
             quote! {
@@ -73,7 +75,7 @@ fn of_asked(asked: &Ident, typed: &Ident, state_trait: &Ident) -> TokenStream {
     }
 }
 
-/// `Debug` and `PartialEq` for a step that was made.
+/// Generates `Debug` and `PartialEq` for the struct `Step`.
 pub(super) fn of_step(out: &GeneratedNames) -> TokenStream {
     let (state_trait, value) = (&out.state_trait, &out.value);
     let name = value.to_string();

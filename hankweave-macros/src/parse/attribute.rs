@@ -1,4 +1,6 @@
-//! Parts that several kinds of attributes have in common.
+//! Reading of attributes, as far as states and fields have it in common: lists of names, misspelt marks, derives.
+//!
+//! A mark is an attribute of the macro: `#[initial]` on a state, `#[carry]` on a field.
 
 use proc_macro2::{Spacing, TokenTree};
 use syn::ext::IdentExt;
@@ -8,11 +10,11 @@ use syn::{Attribute, Error, Ident, Meta, Path, Token};
 use crate::case::{is_name, text};
 use crate::error::{Errors, nearest};
 
-/// Derived without being asked, unless there are types alone.
+/// Traits that are derived without a word of the declaration, unless there are types alone.
 const ALWAYS_DERIVED: [&str; 3] = ["Debug", "Clone", "PartialEq"];
 
-/// Unpacks `#[machine(mark(..))]`, which is `#[mark(..)]` where another macro owns a bare `mark`.
-pub(super) fn ours(attrs: &mut [Attribute], errors: &mut Errors) {
+/// Replaces `#[machine(mark(..))]` by `#[mark(..)]`; the user writes the first where another macro owns a bare `mark`.
+pub(super) fn unpack_marks(attrs: &mut [Attribute], errors: &mut Errors) {
     for attr in attrs.iter_mut().filter(|attr| attr.path().is_ident("machine")) {
         if let Some(meta) = errors.ok(attr.parse_args::<Meta>()) {
             attr.meta = meta;
@@ -20,7 +22,7 @@ pub(super) fn ours(attrs: &mut [Attribute], errors: &mut Errors) {
     }
 }
 
-/// Returns whether an attribute contains `key = value`, as the helpers of derives are written, and so is no mark.
+/// Returns whether an attribute is written like the helper of a derive, `#[word]`, `#[word = ..]` or `#[word(key = value)]`, and so is no mark.
 pub(super) fn is_of_a_derive(attr: &Attribute) -> bool {
     let tokens = match &attr.meta {
         Meta::List(list) => list.tokens.clone(),
@@ -37,7 +39,7 @@ pub(super) fn idents(attr: &Attribute) -> syn::Result<impl Iterator<Item = Ident
     Ok(idents.into_iter().map(plain))
 }
 
-/// Takes the `r#` from a name that does not need it, so that it is equal to the name without.
+/// Removes an `r#` that the name does not need, so that both spellings of the name are equal.
 pub(super) fn plain(ident: Ident) -> Ident {
     if is_name(&text(&ident)) {
         ident.unraw()
@@ -125,7 +127,8 @@ const OF_OTHERS: [(&str, &str); 13] = [
     ("substates", NO_SUPERSTATE),
 ];
 
-/// Refuses an attribute that was probably meant as a mark, and names the mark; the compiler would only say that there is no such attribute.
+/// Refuses an attribute that was probably meant as a mark; the compiler would only say that there is no such attribute. Returns the mark that was meant, or
+/// `None` for an attribute that is none of ours.
 pub(super) fn refuse_misspelt(
     attr: &Attribute,
     place: AttributeTarget,
@@ -166,12 +169,12 @@ pub(super) fn refuse_cfg(attr: &Attribute, errors: &mut Errors) {
     );
 }
 
-/// Takes the documentation out of a list of attributes.
+/// Splits a list of attributes into the documentation and the others.
 pub(super) fn split_docs(attrs: Vec<Attribute>) -> (Vec<Attribute>, Vec<Attribute>) {
     attrs.into_iter().partition(|attr| attr.path().is_ident("doc"))
 }
 
-/// Takes the `derive`s out of the attributes of the enum.
+/// Takes the `derive`s out of the attributes of the enum and returns their traits, without those that the macro derives or writes anyway.
 pub(super) fn derives(attrs: &mut Vec<Attribute>, types: bool, errors: &mut Errors) -> Vec<Path> {
     let mut derives = Vec::new();
     for attr in attrs.extract_if(.., |attr| attr.path().is_ident("derive")) {

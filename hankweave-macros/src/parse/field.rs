@@ -1,4 +1,4 @@
-//! One field with its mark.
+//! Reads one field of a state with its mark: the attribute that names the source of the field's value.
 
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
@@ -10,7 +10,7 @@ use crate::error::{Errors, did_you_mean};
 use super::attribute::AttributeTarget;
 use super::{attribute, paths, serde};
 
-/// Reads one named field; returns nothing for a field without name, which is reported elsewhere.
+/// Reads one named field; returns `None` for a field without a name.
 pub(super) fn parse(field: syn::Field, errors: &mut Errors) -> Option<FieldSyntax> {
     if !matches!(field.vis, Visibility::Inherited) {
         errors.at(&field.vis, "fields of a state are always public: leave out `pub`");
@@ -32,7 +32,7 @@ pub(super) fn parse(field: syn::Field, errors: &mut Errors) -> Option<FieldSynta
     Some(parsed)
 }
 
-/// Lets types and expressions mean in the generated module what they mean here.
+/// Rewrites the paths in types and expressions so that they mean in the generated module what they mean next to the enum.
 fn move_paths(field: &mut FieldSyntax) {
     paths::of_type(&mut field.ty);
     field.schema.as_mut().into_iter().for_each(paths::of_type);
@@ -64,7 +64,7 @@ fn field_attribute(field: &mut FieldSyntax, attr: Attribute, errors: &mut Errors
             field.mark = match (std::mem::replace(&mut field.mark, Mark::None), mark) {
                 (Mark::None, mark) => mark,
                 (Mark::Live(live), Mark::Carry(carry)) | (Mark::Carry(carry), Mark::Live(live)) => {
-                    Mark::Live(both(live, carry, &attr)?)
+                    Mark::Live(join_marks(live, carry, &attr)?)
                 }
                 (_, mark) => {
                     errors.at(&attr, "a field has one mark: its value comes from one place");
@@ -96,8 +96,8 @@ fn mark(name: &str, attr: &Attribute) -> syn::Result<Mark> {
                 Meta::Path(_) => Carry::default(),
                 _ => attr.parse_args()?,
             };
-            carry.ask = name == "carry_or_ask";
-            if let (true, Some(start)) = (carry.ask, &carry.start) {
+            carry.or_ask = name == "carry_or_ask";
+            if let (true, Some(start)) = (carry.or_ask, &carry.start) {
                 let message = "what is asked for has no first value: write `#[carry(start = ..)]`, or leave `start` out";
                 return Err(syn::Error::new_spanned(start, message));
             }
@@ -107,6 +107,7 @@ fn mark(name: &str, attr: &Attribute) -> syn::Result<Mark> {
             Meta::Path(_) => Live::default(),
             _ => attr.parse_args()?,
         }),
+        // `fixed`
         _ => match &attr.meta {
             Meta::List(list) if !list.tokens.is_empty() => Mark::Fixed(attr.parse_args()?),
             _ => {
@@ -140,7 +141,7 @@ impl Parse for Carry {
             let value: Expr = input.parse()?;
             match key.as_str() {
                 "start" => carry.start = Some(value),
-                _ => carry.next = Some(next(value, key == "try_next")?),
+                _ => carry.next = Some(next_function(value, key == "try_next")?),
             }
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;
@@ -157,8 +158,8 @@ impl Carry {
     }
 }
 
-/// Refuses what is a value and no function of one.
-fn next(function: Expr, may_fail: bool) -> syn::Result<Next> {
+/// Returns the function of `next` or `try_next`; an expression that is plainly a value is refused.
+fn next_function(function: Expr, may_fail: bool) -> syn::Result<Next> {
     if !matches!(function, Expr::Lit(_) | Expr::Binary(_) | Expr::Unary(_)) {
         return Ok(Next { function, may_fail });
     }
@@ -167,14 +168,14 @@ fn next(function: Expr, may_fail: bool) -> syn::Result<Next> {
     Err(syn::Error::new_spanned(function, message))
 }
 
-/// Joins the marks of a field that comes from the state before and changes in place: `carry` is its source, `live` its change.
-fn both(mut live: Live, mut carry: Carry, attr: &Attribute) -> syn::Result<Live> {
+/// Joins the two marks of a field whose value comes from the state that is left (`carry`) and changes in place later (`live`).
+fn join_marks(mut live: Live, mut carry: Carry, attr: &Attribute) -> syn::Result<Live> {
     if live.carry.is_some() || live.again != Again::Unsaid {
         let message = "`#[carry]` says already where the value comes from";
         return Err(syn::Error::new_spanned(attr, message));
     }
     match (live.start.take(), &carry.start) {
-        (Some(start), None) if !carry.ask => carry.start = Some(start),
+        (Some(start), None) if !carry.or_ask => carry.start = Some(start),
         (Some(start), _) => {
             let message =
                 "the first value is given once: in `#[carry(start = ..)]` or in `#[live(start = ..)]`";

@@ -1,5 +1,5 @@
-//! Paths. The user's text is next to the enum; generated code is in a module inside. Names that start at the user's module are made to
-//! start there still.
+//! Rewrites relative paths. The user writes them next to the enum, but generated code is one module deeper: a path that starts with `self` or `super`
+//! gets one more `super`.
 
 use syn::visit_mut::{self, VisitMut};
 use syn::{Expr, Generics, Ident, Path, PathSegment, Token, Type};

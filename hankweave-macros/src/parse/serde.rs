@@ -1,4 +1,5 @@
-//! Serde attributes of the user. Names are read here, because the graph, the statuses and the reader need them.
+//! Reads the user's serde attributes. They are mostly copied to the generated code; names are read as well, because the graph, the statuses and the code that
+//! reads stored values need them.
 
 use quote::ToTokens;
 use syn::punctuated::Punctuated;
@@ -10,7 +11,7 @@ use crate::error::Errors;
 
 use super::paths;
 
-/// Takes `#[serde(..)]` out of the attributes of the enum.
+/// Takes `#[serde(..)]` out of the attributes of the enum. Returns the other attributes, and how values are stored.
 pub(super) fn storage(attrs: Vec<Attribute>, errors: &mut Errors) -> (Vec<Attribute>, Storage) {
     let mut storage = Storage {
         tag: "status".to_string(),
@@ -80,13 +81,13 @@ pub(super) fn field(attr: &Attribute, serde: &mut Serde) -> syn::Result<()> {
                 }
             }
         }
-        serde.metas.push(moved(meta)?.into_token_stream());
+        serde.metas.push(with_moved_path(meta)?.into_token_stream());
     }
     Ok(())
 }
 
-/// Lets the paths that serde takes as text mean in the generated module what they mean where they were written.
-fn moved(mut meta: Meta) -> syn::Result<Meta> {
+/// Rewrites a path that serde takes as text so that it means in the generated module what it means next to the enum.
+fn with_moved_path(mut meta: Meta) -> syn::Result<Meta> {
     let is_path = matches!(
         key(&meta).as_str(),
         "with" | "serialize_with" | "deserialize_with" | "skip_serializing_if" | "default"
@@ -104,6 +105,7 @@ fn moved(mut meta: Meta) -> syn::Result<Meta> {
     Ok(meta)
 }
 
+/// Reads `rename` or `alias`; returns whether the word is one of these.
 fn read_name(meta: &Meta, names: &mut SerdeNames) -> syn::Result<bool> {
     match key(meta).as_str() {
         "rename" => names.rename = Some(text(meta)?.value()),

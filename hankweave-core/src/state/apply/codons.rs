@@ -1,4 +1,4 @@
-//! Events of one codon.
+//! The part of the reducer for events of one codon.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ use crate::id::{CheckpointSha, RunId};
 use crate::time::Timestamp;
 
 impl Reducer<'_> {
-    /// Opens a record, when the run has no open one (STATE-27). A fallback that starts right after the attempt of another agent is noted there (STATE-73).
+    /// Adds the record `opened` to a run that has no open record (STATE-27). If its agent `chosen` is a fallback that starts right after the attempt of another
+    /// agent, the record of that attempt gets a note (STATE-73).
     pub(super) fn start_codon(
         &mut self,
         id: &RunId,
@@ -44,22 +45,23 @@ impl Reducer<'_> {
         Ok(Applied::TRANSITION)
     }
 
+    /// Makes a transition and takes over the notes that its metadata may have.
     pub(super) fn step(
         &mut self,
-        place: RecordPosition,
+        record: RecordPosition,
         from: CodonStatus,
         to: CodonStatus,
         metadata: Option<&Map<String, Value>>,
         at: Timestamp,
     ) -> Result<Applied, Rejected> {
-        let codon = self.codon(place);
+        let codon = self.codon(record);
         let (transition, phase) = check_transition(codon, from, to, metadata, at)?;
         let mut changed = advance(codon, transition, phase)?;
-        let noted = |name| metadata.and_then(|metadata| metadata.get(name)) == Some(&Value::Bool(true));
-        if noted("contextExceeded") {
+        let is_true = |name| metadata.and_then(|metadata| metadata.get(name)) == Some(&Value::Bool(true));
+        if is_true("contextExceeded") {
             changed.set_context_exceeded();
         }
-        if noted("costIsLowerBound") {
+        if is_true("costIsLowerBound") {
             changed.set_cost_is_lower_bound();
         }
         if let Some(exceeded) = metadata.and_then(|metadata| metadata.get("budgetExceeded")) {
@@ -89,23 +91,22 @@ impl Reducer<'_> {
             cost_after: changed.codon_cost(),
             spend_before: codon.spend(),
             spend_after: changed.spend(),
-            in_current_run: self.is_current(place.run),
+            in_current_run: self.is_current(record.run),
             transition: true,
         };
-        self.replace(place, changed);
+        self.replace(record, changed);
         Ok(applied)
     }
 
-    /// Absolute values while the agent works and while its sentinels finish, or a late report would lose its
-    /// cost (STATE-28).
+    /// Changes the cost and the tokens of a codon whose agent works or whose sentinels finish: a report of costs may come that late (STATE-28).
     pub(super) fn change_costs(
         &mut self,
-        place: RecordPosition,
+        record: RecordPosition,
         change: impl FnOnce(Usd, TokenUsage) -> (Usd, TokenUsage),
     ) -> Result<Applied, Rejected> {
-        let in_current_run = self.is_current(place.run);
-        let spend_before = self.codon(place).spend();
-        let (cost, tokens) = match self.codon_mut(place) {
+        let in_current_run = self.is_current(record.run);
+        let spend_before = self.codon(record).spend();
+        let (cost, tokens) = match self.codon_mut(record) {
             CodonExecution::Running(codon) => (&mut codon.current_cost, &mut codon.current_tokens.usage),
             CodonExecution::CompletingSentinels(codon) => {
                 (&mut codon.current_cost, &mut codon.current_tokens.usage)
@@ -119,18 +120,19 @@ impl Reducer<'_> {
             cost_before,
             cost_after,
             spend_before,
-            spend_after: self.codon(place).spend(),
+            spend_after: self.codon(record).spend(),
             in_current_run,
             transition: false,
         })
     }
 
+    /// Sets the number of messages.
     pub(super) fn count_messages(
         &mut self,
-        place: RecordPosition,
+        record: RecordPosition,
         new_count: u64,
     ) -> Result<Applied, Rejected> {
-        match self.codon_mut(place) {
+        match self.codon_mut(record) {
             CodonExecution::Running(codon) => codon.assistant_message_count = new_count,
             CodonExecution::CompletingSentinels(codon) => codon.assistant_message_count = new_count,
             other => return Err(not_working(other, "a message count")),
@@ -138,15 +140,15 @@ impl Reducer<'_> {
         Ok(Applied::NOTHING)
     }
 
-    /// The list of a codon that is open and past its set-up (STATE-29).
+    /// Replaces the sentinels of a codon that is open and past its set-up (STATE-29).
     pub(super) fn replace_sentinels(
         &mut self,
-        place: RecordPosition,
+        record: RecordPosition,
         states: &[SentinelState],
         total_cost: Usd,
     ) -> Result<Applied, Rejected> {
-        let spend_before = self.codon(place).spend();
-        let sentinels = match self.codon_mut(place) {
+        let spend_before = self.codon(record).spend();
+        let sentinels = match self.codon_mut(record) {
             CodonExecution::Starting(codon) => &mut codon.sentinels,
             CodonExecution::Initializing(codon) => &mut codon.sentinels,
             CodonExecution::Running(codon) => &mut codon.sentinels,
@@ -156,42 +158,42 @@ impl Reducer<'_> {
         sentinels.replace(states.to_vec(), total_cost);
         Ok(Applied {
             spend_before,
-            spend_after: self.codon(place).spend(),
+            spend_after: self.codon(record).spend(),
             ..Applied::NOTHING
         })
     }
 
-    /// The list of a codon that has ended and had sentinels (STATE-29).
+    /// Replaces the sentinels of a codon that has ended and had sentinels (STATE-29).
     pub(super) fn finish_sentinels(
         &mut self,
-        place: RecordPosition,
+        record: RecordPosition,
         states: &[SentinelState],
         total_cost: Usd,
     ) -> Result<Applied, Rejected> {
-        let spend_before = self.codon(place).spend();
-        if !self.codon_mut(place).finish_sentinels(states, total_cost) {
-            return Err(not_working(self.codon(place), "last words of sentinels"));
+        let spend_before = self.codon(record).spend();
+        if !self.codon_mut(record).finish_sentinels(states, total_cost) {
+            return Err(not_working(self.codon(record), "last words of sentinels"));
         }
         Ok(Applied {
             spend_before,
-            spend_after: self.codon(place).spend(),
+            spend_after: self.codon(record).spend(),
             ..Applied::NOTHING
         })
     }
 
     /// Records a rig-setup checkpoint (STATE-30).
     ///
-    /// Other checkpoints, and those of a codon that has ended, are in the transition that ends it.
+    /// All other checkpoints of a codon are in the metadata of the transition that ends it, so they are ignored here.
     pub(super) fn record_checkpoint(
         &mut self,
-        place: RecordPosition,
+        record: RecordPosition,
         checkpoint_type: CheckpointType,
         sha: &CheckpointSha,
     ) -> Applied {
         if checkpoint_type != CheckpointType::RigSetup {
             return Applied::NOTHING;
         }
-        let field = match self.codon_mut(place) {
+        let field = match self.codon_mut(record) {
             CodonExecution::Preparing(codon) => &mut codon.rig_setup_checkpoint,
             CodonExecution::Starting(codon) => &mut codon.rig_setup_checkpoint,
             CodonExecution::Initializing(codon) => &mut codon.rig_setup_checkpoint,
@@ -203,21 +205,22 @@ impl Reducer<'_> {
         Applied::NOTHING
     }
 
+    /// Sets the number of extensions, an undeclared field of the older system.
     pub(super) fn count_extensions(
         &mut self,
-        place: RecordPosition,
+        record: RecordPosition,
         count: u64,
     ) -> Result<Applied, Rejected> {
-        if self.codon(place).is_terminal() {
-            return Err(not_working(self.codon(place), "an extension count"));
+        if self.codon(record).is_terminal() {
+            return Err(not_working(self.codon(record), "an extension count"));
         }
-        let extra = self.codon_mut(place).extra_mut();
+        let extra = self.codon_mut(record).extra_mut();
         extra.insert("extensionCount", Value::from(count));
         Ok(Applied::NOTHING)
     }
 }
 
-/// Whether `opened` continues in the place of the agent of `before`.
+/// Whether the agent of `opened` continues in the place of the agent of `before`, the record in front of it.
 fn is_replaced(before: &CodonExecution, opened: &CodonExecution, chosen: &ChosenAgent) -> bool {
     before.codon_id() == opened.codon_id()
         && before.status() == CodonStatus::Failed
@@ -225,7 +228,8 @@ fn is_replaced(before: &CodonExecution, opened: &CodonExecution, chosen: &Chosen
         && before.entry_of_agent() != chosen.entry
 }
 
-/// First the edge, then the metadata (STATE-15). A rig checkpoint that is known stays (STATE-20).
+/// Checks a transition, first its edge, then its metadata, and returns it with the phase that the event names (STATE-15). A start keeps the rig checkpoint that
+/// the record has (STATE-20).
 fn check_transition(
     codon: &CodonExecution,
     from: CodonStatus,

@@ -1,4 +1,4 @@
-//! The reducer: state and event in, changed state or a reason out (STATE-14 to STATE-32).
+//! The reducer: applies one event to the document, or refuses the event with a reason (STATE-14 to STATE-32). [`LiveState`](super::LiveState) calls it.
 
 mod codons;
 mod runs;
@@ -19,15 +19,15 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Applied {
-    /// The cost of the touched codons before the event.
+    /// Cost of the changed codon before the event.
     pub cost_before: Usd,
-    /// Their cost after it.
+    /// Cost of the changed codon after the event.
     pub cost_after: Usd,
-    /// Spending for them before the event.
+    /// Spending for the changed codon, with its sentinels, before the event.
     pub spend_before: Usd,
-    /// Spending for them after the event.
+    /// Spending for the changed codon, with its sentinels, after the event.
     pub spend_after: Usd,
-    /// Whether those codons belong to the run that was current before the event.
+    /// Whether the changed codon belongs to the run that was current before the event.
     pub in_current_run: bool,
     /// Whether a run or a codon changed its state, so that the snapshot on disk is due.
     pub transition: bool,
@@ -48,10 +48,9 @@ impl Applied {
     };
 }
 
-/// Applies one event that is recorded at `at`: everything of it, or nothing.
+/// Applies one event that is recorded at `at`.
 ///
-/// The cost does not depend on the length of history: `index` finds the run and the codon, and only those two
-/// are touched.
+/// The time that this takes does not depend on the length of the history: `index` finds the run and the codon, and only these two are changed.
 ///
 /// # Errors
 ///
@@ -131,8 +130,8 @@ pub(super) fn apply_event(
             to,
             metadata,
         } => {
-            let place = reducer.place(run_id, codon_id)?;
-            reducer.step(place, *from, *to, metadata.as_ref(), at)
+            let record = reducer.record_position(run_id, codon_id)?;
+            reducer.step(record, *from, *to, metadata.as_ref(), at)
         }
         StateEvent::CostsUpdated {
             run_id,
@@ -146,8 +145,8 @@ pub(super) fn apply_event(
             final_cost: cost,
             final_tokens: tokens,
         } => {
-            let place = reducer.place(run_id, codon_id)?;
-            reducer.change_costs(place, |_, _| (*cost, *tokens))
+            let record = reducer.record_position(run_id, codon_id)?;
+            reducer.change_costs(record, |_, _| (*cost, *tokens))
         }
         StateEvent::CostsIncremented {
             run_id,
@@ -155,16 +154,18 @@ pub(super) fn apply_event(
             cost_delta,
             tokens_delta,
         } => {
-            let place = reducer.place(run_id, codon_id)?;
-            reducer.change_costs(place, |cost, tokens| (cost + *cost_delta, tokens + *tokens_delta))
+            let record = reducer.record_position(run_id, codon_id)?;
+            reducer.change_costs(record, |cost, tokens| {
+                (cost + *cost_delta, tokens + *tokens_delta)
+            })
         }
         StateEvent::AssistantMessageCountUpdated {
             run_id,
             codon_id,
             new_count,
         } => {
-            let place = reducer.place(run_id, codon_id)?;
-            reducer.count_messages(place, *new_count)
+            let record = reducer.record_position(run_id, codon_id)?;
+            reducer.count_messages(record, *new_count)
         }
         StateEvent::SentinelStatesUpdated {
             run_id,
@@ -173,10 +174,10 @@ pub(super) fn apply_event(
             total_cost,
             after_end,
         } => {
-            let place = reducer.place(run_id, codon_id)?;
+            let record = reducer.record_position(run_id, codon_id)?;
             match after_end {
-                Some(true) => reducer.finish_sentinels(place, sentinel_states, *total_cost),
-                _ => reducer.replace_sentinels(place, sentinel_states, *total_cost),
+                Some(true) => reducer.finish_sentinels(record, sentinel_states, *total_cost),
+                _ => reducer.replace_sentinels(record, sentinel_states, *total_cost),
             }
         }
         StateEvent::CheckpointCreated {
@@ -186,8 +187,8 @@ pub(super) fn apply_event(
             sha,
             branch: _,
         } => {
-            let place = reducer.place(run_id, codon_id)?;
-            Ok(reducer.record_checkpoint(place, *checkpoint_type, sha))
+            let record = reducer.record_position(run_id, codon_id)?;
+            Ok(reducer.record_checkpoint(record, *checkpoint_type, sha))
         }
         StateEvent::InitialCheckpointSet { sha } => {
             reducer.state.initial_checkpoint = Some(sha.clone());
@@ -198,8 +199,8 @@ pub(super) fn apply_event(
             codon_id,
             extension_count,
         } => {
-            let place = reducer.place(run_id, codon_id)?;
-            reducer.count_extensions(place, *extension_count)
+            let record = reducer.record_position(run_id, codon_id)?;
+            reducer.count_extensions(record, *extension_count)
         }
         StateEvent::RollbackPending {
             rollback,
@@ -212,25 +213,25 @@ pub(super) fn apply_event(
     }
 }
 
-/// A document that is being changed, with the places of its parts. Every method checks first and changes
-/// then.
+/// A document that is being changed, with its index. Every method checks everything before it changes anything.
 struct Reducer<'a> {
     state: &'a mut HankweaveState,
     index: &'a mut Index,
 }
 
 impl Reducer<'_> {
-    fn place(&mut self, run_id: &RunId, codon_id: &CodonId) -> Result<RecordPosition, Rejected> {
+    /// The position of the record that an event is about.
+    fn record_position(&mut self, run_id: &RunId, codon_id: &CodonId) -> Result<RecordPosition, Rejected> {
         self.index.codon(self.state, run_id, codon_id)
     }
 
-    fn codon(&self, place: RecordPosition) -> &CodonExecution {
-        &self.state.runs[place.run].codons[place.codon]
+    fn codon(&self, record: RecordPosition) -> &CodonExecution {
+        &self.state.runs[record.run].codons[record.codon]
     }
 
-    /// The record for changing; copies only what a snapshot shares.
-    fn codon_mut(&mut self, place: RecordPosition) -> &mut CodonExecution {
-        Arc::make_mut(&mut self.run_mut(place.run).codons[place.codon])
+    /// The record, to be changed; it is copied first if a snapshot shares it.
+    fn codon_mut(&mut self, record: RecordPosition) -> &mut CodonExecution {
+        Arc::make_mut(&mut self.run_mut(record.run).codons[record.codon])
     }
 
     fn run_mut(&mut self, position: usize) -> &mut RunRecord {
@@ -241,18 +242,17 @@ impl Reducer<'_> {
         self.state.current_run_id.as_ref() == Some(&self.state.runs[run].run_id)
     }
 
-    /// Puts the next state of a record in its place.
-    fn replace(&mut self, place: RecordPosition, changed: CodonExecution) {
+    /// Replaces a record by its next state.
+    fn replace(&mut self, record: RecordPosition, changed: CodonExecution) {
         let ended = changed.is_terminal();
-        self.run_mut(place.run).codons[place.codon] = Arc::new(changed);
+        self.run_mut(record.run).codons[record.codon] = Arc::new(changed);
         if ended {
-            self.index.codon_ended(self.state, place.run);
+            self.index.codon_ended(self.state, record.run);
         }
     }
 }
 
-/// Takes the step of the codon machine, and corrects the phase where an event names an earlier one than the
-/// codon is in.
+/// Makes a step of the codon machine. A failed or skipped codon then gets the phase that the event names, which may be earlier than that of the codon.
 fn advance(
     codon: &CodonExecution,
     transition: CodonTransition,

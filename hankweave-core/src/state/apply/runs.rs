@@ -1,4 +1,4 @@
-//! Events of runs, and of what happens between them: rollbacks, operations, answers and changes of the plan.
+//! The part of the reducer for events of runs, and for events between runs: rollbacks, operations, answers to approvals and changes of the plan.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -48,34 +48,34 @@ impl Reducer<'_> {
         Ok(position)
     }
 
-    /// Takes the last step of the run machine (STATE-24, STATE-25). An open codon keeps the run open: it
-    /// could never be closed again.
-    pub(super) fn end_run(&mut self, id: &RunId, how: RunTransition) -> Result<Applied, Rejected> {
+    /// Ends a run by a step of the run machine (STATE-24, STATE-25). A run with an open codon is not ended: the codon could never be closed again.
+    pub(super) fn end_run(&mut self, id: &RunId, transition: RunTransition) -> Result<Applied, Rejected> {
         let position = self.running(id)?;
         if let Some(open) = self.index.open_codon(self.state, position) {
             return Err(still_open(&self.state.runs[position].codons[open]));
         }
-        let leaves_no_current = !matches!(how, RunTransition::Crash(_)) || self.is_current(position);
+        // A crash may be noted for a run that is not the current one; the current one then stays.
+        let clears_current = !matches!(transition, RunTransition::Crash(_)) || self.is_current(position);
         self.run_mut(position)
-            .end(how)
+            .end(transition)
             .map_err(|refused| already_ended(id, refused.from))?;
-        if leaves_no_current {
+        if clears_current {
             self.state.current_run_id = None;
         }
         self.index.run_ended(self.state, position);
         Ok(Applied::TRANSITION)
     }
 
-    /// Marks a run as crashed and closes what it left open, in one step (L4).
+    /// Marks a run as crashed and fails the codon that it left open, in one step (L4).
     pub(super) fn crash_run(&mut self, id: &RunId, detected_at: Timestamp) -> Result<Applied, Rejected> {
         let run = self.running(id)?;
         let open = self.index.open_codon(self.state, run);
-        if let Some(place) = open.map(|codon| RecordPosition { run, codon })
-            && let Ok(phase) = CodonPhase::try_from(self.codon(place).status())
+        if let Some(record) = open.map(|codon| RecordPosition { run, codon })
+            && let Ok(phase) = CodonPhase::try_from(self.codon(record).status())
         {
             let crash = CodonTransition::Fail(Fail::crashed(detected_at));
-            let changed = advance(self.codon(place), crash, phase)?;
-            self.replace(place, changed);
+            let changed = advance(self.codon(record), crash, phase)?;
+            self.replace(record, changed);
         }
         let crash = run::Crash {
             end_time: detected_at,
@@ -83,8 +83,8 @@ impl Reducer<'_> {
         self.end_run(id, crash.into())
     }
 
-    /// Files are never restored while a codon is open; a run whose codons have all ended may still be open
-    /// (STATE-32). `plan` is that of the history to which it returns (STATE-31).
+    /// Sets or clears the pending rollback. Files are never restored while a codon is open; a run whose codons have all ended may still be open (STATE-32).
+    /// `plan` is the plan of the history that the rollback returns to (STATE-31).
     pub(super) fn set_rollback(
         &mut self,
         rollback: Option<PendingRollback>,
@@ -118,7 +118,8 @@ impl Reducer<'_> {
         Ok(Applied::TRANSITION)
     }
 
-    /// Keeps the plan in force with the run that started its history, for a rollback to that history, and drops the plan of the oldest one.
+    /// Stores the plan in force in the run that started its history, for a rollback to that history later. Of the plans that are stored so, the oldest are
+    /// dropped.
     fn leave_plan(&mut self) {
         let Some(root) = self.state.root_in_force() else {
             return;
@@ -131,7 +132,7 @@ impl Reducer<'_> {
         }
     }
 
-    /// Records a cleanup once (RUN-23).
+    /// Records a cleanup; a second record of it is refused (RUN-23).
     pub(super) fn record_operation(&mut self, operation: &Operation) -> Result<Applied, Rejected> {
         if let Some(open) = self.index.live_codon(self.state) {
             return Err(still_open(open));
@@ -165,7 +166,7 @@ impl Reducer<'_> {
         Ok(Applied::TRANSITION)
     }
 
-    /// No codon is in a plan twice (STATE-31).
+    /// Replaces the plan by one that has no codon twice (STATE-31).
     pub(super) fn replace_plan(&mut self, plan: &SharedList<PlanEntry>) -> Result<Applied, Rejected> {
         let mut seen = HashSet::new();
         if let Some(twice) = plan.iter().find(|entry| !seen.insert(&entry.codon_id)) {
@@ -176,7 +177,7 @@ impl Reducer<'_> {
         Ok(Applied::TRANSITION)
     }
 
-    /// A loop continues or ends (STATE-42).
+    /// Changes the plan when a loop continues or ends (STATE-42).
     pub(super) fn extend_plan(&mut self, extension: &PlanExtension) -> Result<Applied, Rejected> {
         let extended = extension.extend(&mut self.state.execution_plan);
         extended.map_err(|misfit| match misfit {

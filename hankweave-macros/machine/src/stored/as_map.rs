@@ -1,5 +1,5 @@
-//! A struct written as a map, so that its names are stored in every format. Compact formats write structs without names, and a field that
-//! was left out would then move all that follow.
+//! A serializer that writes a struct as a map, so that the names of fields are stored in every format. Compact formats write structs without names: a field
+//! that is left out would shift all fields after it.
 
 use core::fmt::Display;
 
@@ -8,12 +8,12 @@ use serde::ser::{Error, Impossible, Serialize, SerializeMap, SerializeStruct, Se
 /// Writes the fields of a struct, after the tag if there is one.
 pub(super) struct AsMap<'a, S> {
     pub(super) inner: S,
-    /// The name of the tag, and what it holds.
+    /// The name of the tag, and its value.
     pub(super) tag: Option<(&'static str, &'a str)>,
 }
 
 impl<S: Serializer> AsMap<'_, S> {
-    fn begin(self, length: Option<usize>) -> Result<S::SerializeMap, S::Error> {
+    fn start_map(self, length: Option<usize>) -> Result<S::SerializeMap, S::Error> {
         let tags = usize::from(self.tag.is_some());
         let mut map = self.inner.serialize_map(length.map(|length| length + tags))?;
         if let Some((tag, name)) = self.tag {
@@ -27,7 +27,7 @@ impl<S: Serializer> AsMap<'_, S> {
     }
 }
 
-/// The fields of the struct.
+/// Writer of a struct's fields as entries of the map.
 pub(super) struct Entries<M>(M);
 
 impl<M: SerializeMap> SerializeStruct for Entries<M> {
@@ -69,11 +69,11 @@ impl<S: Serializer> Serializer for AsMap<'_, S> {
     type SerializeStructVariant = Impossible<S::Ok, S::Error>;
 
     fn serialize_struct(self, _: &'static str, length: usize) -> Result<Self::SerializeStruct, S::Error> {
-        self.begin(Some(length)).map(Entries)
+        self.start_map(Some(length)).map(Entries)
     }
 
     fn serialize_map(self, length: Option<usize>) -> Result<S::SerializeMap, S::Error> {
-        self.begin(length)
+        self.start_map(length)
     }
 
     fn is_human_readable(&self) -> bool {

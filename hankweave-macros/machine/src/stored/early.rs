@@ -1,4 +1,4 @@
-//! Fields in front of the tag: their values are kept as the format delivered them, until the state is known.
+//! Early values: those of fields in front of the tag, kept as the format delivered them until the state is known, and then read by the types of the state.
 
 use core::fmt;
 
@@ -13,7 +13,7 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-/// Any value of any format.
+/// Any value of any format, in the forms in which serde delivers values.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Early {
     Unit,
@@ -26,7 +26,9 @@ pub(super) enum Early {
     Char(char),
     Text(String),
     Bytes(Vec<u8>),
+    /// `None` of an `Option`.
     Absent,
+    /// `Some` of an `Option`.
     Present(Box<Self>),
     Newtype(Box<Self>),
     Sequence(Vec<Self>),
@@ -106,10 +108,10 @@ impl<'de> Visitor<'de> for EarlyVisitor {
     }
 }
 
-/// An early value, read as what it turned out to be.
+/// Deserializer of an early value.
 pub(super) struct Reader<E> {
     value: Early,
-    /// Whether the format is one for people, which types may ask for.
+    /// Whether the format is one for people; types may read other forms then.
     human_readable: bool,
     /// Whether the value is the key of a map: formats for people write numbers there as texts.
     is_key: bool,
@@ -145,6 +147,7 @@ impl Early {
     }
 }
 
+/// Methods for types that are no text: as a key in a format for people, such a value was written as a text and is parsed.
 macro_rules! keys {
     ($($method:ident $visit:ident $type:ty;)*) => {
         $(
@@ -291,6 +294,7 @@ impl<'de, E: Error> IntoDeserializer<'de, E> for Reader<E> {
 /// One variant of an enum.
 struct Variant<E> {
     name: Reader<E>,
+    /// What the variant holds; `None` for a variant written as its name alone.
     content: Option<Reader<E>>,
 }
 
@@ -303,7 +307,7 @@ impl<'de, E: Error> EnumAccess<'de> for Variant<E> {
     }
 }
 
-/// Contents of a variant.
+/// The content of a variant, if there is any.
 struct Content<E>(Option<Reader<E>>);
 
 impl<E: Error> Content<E> {

@@ -1,4 +1,4 @@
-//! Events: a map of the method and its data, in every format.
+//! Reading and writing of events: in every format a map of the method's name and its data, the metadata.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -25,7 +25,7 @@ pub trait StoredEvent: Sized {
     ///
     /// # Errors
     ///
-    /// Fails when the data are not those that the method demands.
+    /// Fails when the data are not those of the method.
     fn read<'de, D: Deserializer<'de>>(method: &'static str, metadata: D) -> Result<Self, D::Error>;
 }
 
@@ -42,7 +42,7 @@ pub fn read_event<'de, T: StoredEvent, D: Deserializer<'de>>(deserializer: D) ->
     })
 }
 
-/// Reads the struct of what a method demands; it was written as a map.
+/// Reads the struct of a step, which was written as a map.
 ///
 /// # Errors
 ///
@@ -51,11 +51,11 @@ pub fn read_metadata<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserialize
     deserializer.deserialize_map(MetadataVisitor(PhantomData))
 }
 
-/// Reads the data of a method that demands nothing: either nothing, or a map of a later version that demands something, which is dropped.
+/// Reads the data of a step without fields: either nothing, or a map, which is dropped; a later version of the machine, where the step has fields, writes one.
 ///
 /// # Errors
 ///
-/// Fails when it is something else.
+/// Fails when the data are anything else.
 pub fn read_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
     deserializer.deserialize_any(NothingVisitor)
 }
@@ -96,7 +96,7 @@ pub fn write_event<T: Serialize, S: Serializer>(
     map.end()
 }
 
-/// Writes the struct of what a method demands as a map.
+/// Writes the struct of a step as a map.
 pub fn write_metadata<T: Serialize>(metadata: &T) -> impl Serialize {
     EventFields(metadata)
 }
@@ -127,7 +127,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for MetadataVisitor<T> {
     }
 }
 
-/// A map whose keys are read as texts: compact formats know no others.
+/// A map whose keys are read as texts, also if a type asks for an identifier, which compact formats do not have.
 struct TextKeyMap<A>(A);
 
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for TextKeyMap<A> {
@@ -159,6 +159,7 @@ impl<'de, T: StoredEvent> Visitor<'de> for EventVisitor<T> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
+        // `early` has the metadata if they come before the method, `event` the whole event if they come after.
         let (mut method, mut early, mut event) = (None, None, None);
         while let Some(MapKey(key)) = map.next_key()? {
             match (&*key, method) {
@@ -178,7 +179,7 @@ impl<'de, T: StoredEvent> Visitor<'de> for EventVisitor<T> {
             (None, ..) => Err(A::Error::missing_field(METHOD)),
             (_, Some(event), _) => Ok(event),
             (Some(method), None, Some(early)) => T::read(method, early.reader(self.human_readable)),
-            // Some formats leave out what is nothing; and a step that now asks for more, all of it optional, asked for nothing before.
+            // No metadata: some formats leave out a unit, and a step whose fields are all optional may have had none when the event was written.
             (Some(method), None, None) => {
                 let nothing: UnitDeserializer<A::Error> = ().into_deserializer();
                 let no_fields = MapDeserializer::new(core::iter::empty::<(&str, &str)>());
@@ -189,7 +190,7 @@ impl<'de, T: StoredEvent> Visitor<'de> for EventVisitor<T> {
     }
 }
 
-/// Reader of the data of a method.
+/// Reader of the data of the method with this name.
 struct EventSeed<T>(&'static str, PhantomData<T>);
 
 impl<'de, T: StoredEvent> DeserializeSeed<'de> for EventSeed<T> {

@@ -1,7 +1,7 @@
-//! A value is recorded while its own type reads it, so that it can be read again.
+//! Records an early value, one in front of the tag, while the type of its field reads it, so that it can be read again once the state is known.
 //!
-//! A format does not always deliver the value that it holds if it is not asked for a type: JSON has a number of 128 bits only on request. So the
-//! type asks, and the delivered value is kept.
+//! Some formats deliver a value only to a type that requests it: JSON delivers a number of 128 bits only on request. So the type of the field reads, every part
+//! of serde in between is wrapped in a recorder, and the type's own result is dropped.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -34,7 +34,7 @@ pub fn early_value<'de, D: Deserializer<'de>>(value: D) -> Result<EarlyValue, D:
 /// The type of a field that came before the state was known.
 #[derive(Debug)]
 pub struct EarlyField<T> {
-    /// Whether some states need not have it.
+    /// Whether the field is an `Option` in some states.
     optional: bool,
     of: PhantomData<T>,
 }
@@ -58,11 +58,11 @@ impl<T> EarlyField<T> {
 }
 
 impl<T: DeserializeOwned> EarlyField<T> {
-    /// Reads a value as its type asks for it.
+    /// Reads a value as the type of the field does.
     ///
     /// # Errors
     ///
-    /// Fails when it is no value of that type.
+    /// Fails when the value is not of that type.
     pub fn read<'de, D: Deserializer<'de>>(self, value: D) -> Result<EarlyValue, D::Error> {
         let early = match self.optional {
             true => value.deserialize_option(IfAny::<T>(PhantomData)),
@@ -72,8 +72,8 @@ impl<T: DeserializeOwned> EarlyField<T> {
     }
 }
 
-/// Reading for a type that cannot be read, which the compiler reports elsewhere. The method of [`EarlyField`] itself is found first where its bound
-/// holds.
+/// A `read` for types that cannot be read, so that the compiler does not report them here again. The method of [`EarlyField`] itself is found first where its
+/// bound holds.
 pub trait UnreadableField: Sized {
     /// Reads a value of any format.
     ///
@@ -87,6 +87,7 @@ pub trait UnreadableField: Sized {
 
 impl<T> UnreadableField for EarlyField<T> {}
 
+/// Lets the type `T` read a value, and returns the record of that.
 fn record<'de, T: Deserialize<'de>, D: Deserializer<'de>>(inner: D) -> Result<Early, D::Error> {
     let mut record = Early::Unit;
     let recorder = ValueRecorder {
@@ -97,6 +98,7 @@ fn record<'de, T: Deserialize<'de>, D: Deserializer<'de>>(inner: D) -> Result<Ea
     Ok(record)
 }
 
+/// Visitor that records the value of an `Option`, if there is one.
 struct IfAny<T>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>> Visitor<'de> for IfAny<T> {
@@ -119,20 +121,22 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for IfAny<T> {
     }
 }
 
-/// Something of serde that passes on what it does, and notes it: a reader, a visitor, or the way to one element.
+/// A part of serde (a deserializer, a visitor, a seed) that does its work and writes the value that passes through into `record`.
 struct ValueRecorder<'a, I> {
+    /// The part that is wrapped.
     inner: I,
     record: &'a mut Early,
 }
 
 impl<'a, I> ValueRecorder<'a, I> {
-    /// Wraps the visitor of a reader, which records to `record`, too.
+    /// Wraps the visitor of a deserializer.
     fn over<V>(record: &'a mut Early, inner: V) -> ValueRecorder<'a, V> {
         ValueRecorder { inner, record }
     }
 }
 
-macro_rules! asked {
+/// Methods of a deserializer: wrap the visitor.
+macro_rules! requests {
     ($($method:ident($($name:ident: $type:ty),*);)*) => {
         $(
             fn $method<V: Visitor<'de>>(self, $($name: $type,)* visitor: V) -> Result<V::Value, D::Error> {
@@ -145,7 +149,7 @@ macro_rules! asked {
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for ValueRecorder<'_, D> {
     type Error = D::Error;
 
-    asked! {
+    requests! {
         deserialize_any();
         deserialize_bool();
         deserialize_i8();
@@ -184,7 +188,8 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for ValueRecorder<'_, D> {
     }
 }
 
-macro_rules! noted {
+/// Methods of a visitor: note the value, then pass it on.
+macro_rules! notes {
     ($($method:ident($type:ty) => $variant:ident;)*) => {
         $(
             fn $method<E: Error>(self, value: $type) -> Result<V::Value, E> {
@@ -202,7 +207,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ValueRecorder<'_, V> {
         self.inner.expecting(f)
     }
 
-    noted! {
+    notes! {
         visit_bool(bool) => Bool;
         visit_i64(i64) => Signed;
         visit_u64(u64) => Unsigned;
@@ -365,7 +370,7 @@ impl<'de, 'a, A: EnumAccess<'de>> EnumAccess<'de> for ValueRecorder<'a, A> {
     }
 }
 
-/// Content of a variant, noted with its name.
+/// The content of a variant, which is noted together with the variant's name.
 struct RecordedVariant<'a, A> {
     access: A,
     name: Early,
@@ -373,6 +378,7 @@ struct RecordedVariant<'a, A> {
 }
 
 impl<A> RecordedVariant<'_, A> {
+    /// Reads the content of a variant that has one, and notes a map of the name and the content.
     fn holding<T, E>(self, read: impl FnOnce(A, &mut Early) -> Result<T, E>) -> Result<T, E> {
         let mut content = Early::Unit;
         let value = read(self.access, &mut content)?;
