@@ -34,7 +34,7 @@ pub(super) struct PermissionOption<'l> {
     pub(super) kind: Text<'l>,
 }
 
-/// Something that happens in a session; also the call of a tool that wants permission.
+/// Update of a session; also the tool call in a request for permission.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'l"))]
 pub(super) struct SessionUpdate<'l> {
@@ -85,7 +85,7 @@ pub(super) struct SessionCapabilities {
     pub(super) fork: Object<Offer>,
 }
 
-/// Offer without details.
+/// An ability whose details are not read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Offer {}
@@ -120,7 +120,7 @@ pub(super) struct ConfigOption<'l> {
     pub(super) options: List<Object<ConfigChoice<'l>>>,
 }
 
-/// A value, or a group of them.
+/// A value, or a group of values in `options`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct ConfigChoice<'l> {
@@ -146,17 +146,17 @@ pub(super) struct Usage {
 
 impl Usage {
     pub(super) fn tokens(&self) -> TokenUsage {
-        let output = self.output_tokens.or_none();
+        let output = self.output_tokens.or_zero();
         TokenUsage {
-            input_tokens: self.input_tokens.or_none(),
-            output_tokens: output.saturating_add(self.thought_tokens.or_none()),
-            cache_creation_tokens: self.cached_write_tokens.or_none(),
-            cache_read_tokens: self.cached_read_tokens.or_none(),
+            input_tokens: self.input_tokens.or_zero(),
+            output_tokens: output.saturating_add(self.thought_tokens.or_zero()),
+            cache_creation_tokens: self.cached_write_tokens.or_zero(),
+            cache_read_tokens: self.cached_read_tokens.or_zero(),
         }
     }
 }
 
-/// Why a request was not done.
+/// Error in place of the answer to a request.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct RpcError<'l> {

@@ -39,10 +39,10 @@ pub(super) struct Item<'l> {
     pub(super) server: Text<'l>,
     pub(super) tool: Text<'l>,
     pub(super) query: Text<'l>,
-    /// Of a search of the web.
+    /// Action of the provider's web search.
     pub(super) action: Object<Action<'l>>,
     pub(super) prompt: Text<'l>,
-    /// The sub-agents that it is for, which have sessions of their own.
+    /// Session ids of the sub-agents that get `prompt`.
     pub(super) receiver_thread_ids: List<Text<'l>>,
     pub(super) arguments: Value,
     pub(super) changes: Value,
@@ -50,7 +50,7 @@ pub(super) struct Item<'l> {
     pub(super) error: Object<Failure<'l>>,
 }
 
-/// Action of a call of the provider's web search.
+/// Action of the provider's web search: a search, or the opening of a page.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Action<'l> {
@@ -59,13 +59,13 @@ pub(super) struct Action<'l> {
 }
 
 impl Action<'_> {
-    /// Whether the provider charges for it: for a search, and not for a page that was opened after one (AGENT-17).
+    /// Whether the action is a search, for which the provider charges; opening a page afterwards is free (AGENT-17).
     pub(super) fn is_search(&self) -> bool {
         self.kind.as_deref() == Some("search")
     }
 }
 
-/// The answer of a tool that another program serves.
+/// The answer of a tool of an MCP server.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct McpResult<'l> {
@@ -98,7 +98,7 @@ pub(super) struct Payload<'l> {
     pub(super) usage: Object<Usage>,
     pub(super) thread_token_usage: Object<Usage>,
     pub(super) info: Object<Info>,
-    /// Of a search of the web.
+    /// Action of the provider's web search.
     pub(super) action: Object<Action<'l>>,
     pub(super) thread_settings: Object<ThreadSettings<'l>>,
 }
@@ -129,16 +129,16 @@ impl Usage {
     /// Returns the tokens. The reported input includes the tokens written to the cache and read from it (AGENT-47).
     pub(super) fn tokens(&self) -> TokenUsage {
         let (written, read) = (
-            self.cache_write_input_tokens.or_none(),
-            self.cached_input_tokens.or_none(),
+            self.cache_write_input_tokens.or_zero(),
+            self.cached_input_tokens.or_zero(),
         );
         TokenUsage {
             input_tokens: self
                 .input_tokens
-                .or_none()
+                .or_zero()
                 .saturating_sub(written)
                 .saturating_sub(read),
-            output_tokens: self.output_tokens.or_none(),
+            output_tokens: self.output_tokens.or_zero(),
             cache_creation_tokens: written,
             cache_read_tokens: read,
         }
