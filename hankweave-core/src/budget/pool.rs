@@ -59,12 +59,12 @@ impl Pool {
 
     fn with(total: Usd, allocation: Allocation, children: Vec<PoolShare>) -> Self {
         let shared: u64 = children.iter().filter_map(|child| child.share).sum();
-        let mut waiting: Vec<u64> = Vec::with_capacity(children.len());
+        let mut sharers_from: Vec<u64> = Vec::with_capacity(children.len());
         for child in children.iter().rev() {
-            let after = waiting.last().copied().unwrap_or(0);
-            waiting.push(after + u64::from(child.share.is_none() && !child.has_limit));
+            let after = sharers_from.last().copied().unwrap_or(0);
+            sharers_from.push(after + u64::from(child.share.is_none() && !child.has_limit));
         }
-        waiting.reverse();
+        sharers_from.reverse();
         Self {
             total,
             allocation,
