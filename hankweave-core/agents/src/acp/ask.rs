@@ -130,6 +130,7 @@ impl AcpDecoder {
         }
     }
 
+    /// Notes what the agent can do, then signs in or opens the session.
     fn after_greeting(&mut self, answer: RpcResponse<'_>) {
         let version = answer.protocol_version.0;
         if version != Some(VERSION) {
@@ -183,6 +184,7 @@ impl AcpDecoder {
         self.send_request(AcpStage::Opening, "session/load", &params);
     }
 
+    /// Notes and reports the session, then chooses the model or prompts.
     fn after_opening(&mut self, answer: RpcResponse<'_>, events: &mut Vec<AgentEvent>) {
         let named = answer.session_id.as_deref().map(SessionId::new);
         let named = named.and_then(Result::ok);
@@ -214,6 +216,7 @@ impl AcpDecoder {
         }
     }
 
+    /// Asks for the model, unless the session has it already.
     fn choose_model(&mut self, model: &str, offer: &ModelOptions) {
         if offer.current.as_deref() == Some(model) {
             return self.prompt();

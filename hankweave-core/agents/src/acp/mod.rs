@@ -4,8 +4,8 @@
 //! the agent. One process gets one prompt (AGENT-23). `ask` has our requests, from the greeting to the prompt; `serve` answers the agent's requests;
 //! `calls` follows its tool calls.
 //!
-//! The few messages that are needed are written by hand. The crate with the protocol's types rejects a whole line if one value in it is new. It also
-//! adds crates that no other module needs. Agents are usually newer than their clients, and one odd line must not hide the others.
+//! The types of the few needed messages are written by hand, because agents are usually newer than their clients: the crate with the protocol's types
+//! would reject a whole line for one new value in it. It would also add crates that no other module needs.
 
 mod ask;
 mod calls;
@@ -66,7 +66,7 @@ pub struct AcpDecoder {
     end: Option<End>,
 }
 
-/// Our last request, by which its answer is understood.
+/// Our last request, whose answer is awaited; `Over` when the work has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum AcpStage {
     Greeting,
@@ -97,7 +97,7 @@ enum End {
 const MOST_DENIALS: usize = 100;
 
 /// Largest length of a failure text in a message, in characters.
-const MOST_WORDS: usize = 2_000;
+const MAX_FAILURE_CHARS: usize = 2_000;
 
 impl AcpDecoder {
     /// Returns the decoder for a launch. Its first order greets the agent.
@@ -198,6 +198,7 @@ impl AcpDecoder {
         self.earlier_in_log = self.usage.cost;
     }
 
+    /// Whether this is our session or, before that is open, the one to continue.
     fn is_ours(&self, session: Option<&str>) -> bool {
         let own = self.session.as_ref().or(self.task.resume.as_ref());
         own.is_some_and(|own| Some(own.as_str()) == session)
@@ -357,6 +358,7 @@ impl AcpDecoder {
         self.finish_work();
     }
 
+    /// Returns the usage so far, which is always a lower bound for an ACP agent.
     fn totals(&self) -> UsageTotals {
         UsageTotals {
             lower_bound: true,
@@ -364,6 +366,7 @@ impl AcpDecoder {
         }
     }
 
+    /// Returns a failure whose kind follows from `words`; `retriable` overrides the answer that they give.
     fn failure(&self, words: &str, message: String, retriable: Option<bool>) -> Verdict {
         let context_exceeded = is_context_exceeded(words);
         let reason = reason(words, message, self.session.is_some(), context_exceeded);
@@ -377,7 +380,13 @@ impl AcpDecoder {
     /// Returns the verdict on an ended turn if nothing else proves a success (AGENT-24). Errors of the provider end turns as well; they are in the last
     /// message then, so its words show the kind of failure.
     fn unproven_verdict(&self) -> Verdict {
-        let last: String = self.speech.last().trim().chars().take(MOST_WORDS).collect();
+        let last: String = self
+            .speech
+            .last()
+            .trim()
+            .chars()
+            .take(MAX_FAILURE_CHARS)
+            .collect();
         let said = match last.as_str() {
             "" => "it said nothing".to_owned(),
             last => format!("its last words: {last}"),
@@ -392,6 +401,7 @@ impl AcpDecoder {
 /// Error code of ACP: the user has to sign in first.
 const SIGN_IN: i64 = -32000;
 
+/// Returns a cost that is in US dollars.
 fn dollars(cost: Cost<'_>) -> Option<Usd> {
     let is_dollars = cost.currency.as_deref().is_none_or(|currency| currency == "USD");
     let amount = cost.amount.0.filter(|_| is_dollars)?;
@@ -425,6 +435,7 @@ fn end_of_turn(stop: &str) -> End {
     }
 }
 
+/// Returns message and data of an error as one text.
 fn error_words(failure: RpcError<'_>) -> String {
     let message = failure.message.into_owned().unwrap_or_default();
     let whole = match failure.data {
@@ -432,7 +443,7 @@ fn error_words(failure: RpcError<'_>) -> String {
         Value::String(data) => format!("{message}: {data}"),
         data => format!("{message} {data}"),
     };
-    whole.chars().take(MOST_WORDS).collect()
+    whole.chars().take(MAX_FAILURE_CHARS).collect()
 }
 
 impl AgentDecoder for AcpDecoder {

@@ -26,7 +26,7 @@ struct Helper {
     /// Its open tool calls.
     calls: HashSet<String>,
     /// It has sent a request to a model, and the answer has not started. No line reports the request; it follows the prompt or the last tool result.
-    asks: bool,
+    awaits_model: bool,
 }
 
 impl Helpers {
@@ -42,13 +42,13 @@ impl Helpers {
 
     /// Whether a sub-agent may have asked a model and have no answer yet.
     pub(super) fn may_ask(&self) -> bool {
-        self.too_many || self.known.values().any(|helper| helper.asks)
+        self.too_many || self.known.values().any(|helper| helper.awaits_model)
     }
 
     /// Notes the prompt of a sub-agent, or another text for it: it asks its model.
     pub(super) fn prompted(&mut self, parent: &str) {
         if let Some(helper) = self.helper(parent) {
-            helper.asks = true;
+            helper.awaits_model = true;
         }
     }
 
@@ -56,14 +56,14 @@ impl Helpers {
     pub(super) fn answered(&mut self, parent: &str, call: &str) {
         if let Some(helper) = self.helper(parent) {
             helper.calls.remove(call);
-            helper.asks |= helper.calls.is_empty();
+            helper.awaits_model |= helper.calls.is_empty();
         }
     }
 
     /// Notes a block of the model's answer to a sub-agent.
     pub(super) fn spoke(&mut self, parent: &str) {
         if let Some(helper) = self.helper(parent) {
-            helper.asks = false;
+            helper.awaits_model = false;
         }
     }
 

@@ -127,6 +127,7 @@ impl ClaudeDecoder {
         events
     }
 
+    /// Handles one line. Here and in the methods below, `parent` is the tool use that started a sub-agent; `None` means the main conversation.
     fn handle_line(&mut self, mut line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
         let message = std::mem::take(&mut line.message).0;
         let parent = std::mem::take(&mut line.parent_tool_use_id);
@@ -172,6 +173,7 @@ impl ClaudeDecoder {
 
     fn failure(&self, words: &str, message: String, context_exceeded: bool) -> Verdict {
         let reason = reason(words, message, self.session.is_some(), context_exceeded);
+        // The reported end of a usage limit belongs to this failure only if it is about a limit.
         let limit = self.limited_until.filter(|_| {
             reason.kind == FailureKind::RateLimit || words.to_ascii_lowercase().contains("limit")
         });
@@ -201,7 +203,7 @@ impl ClaudeDecoder {
         match line.subtype.as_deref()? {
             "init" => self.init(line),
             "status" => {
-                self.usage.status(line.status.as_deref());
+                self.usage.handle_status(line.status.as_deref());
                 None
             }
             "compact_boundary" => Some(AgentEvent::Compacted),
@@ -221,7 +223,7 @@ impl ClaudeDecoder {
         }
     }
 
-    /// The only line whose session id counts (AGENT-2): a failed resume echoes the id that was asked for.
+    /// Handles the only line whose session id counts (AGENT-2); in other lines, a failed resume echoes the id that was asked for.
     fn init(&mut self, line: StreamLine<'_>) -> Option<AgentEvent> {
         let session_id = SessionId::new(line.session_id.into_owned()?).ok()?;
         self.session = Some(session_id.clone());
@@ -232,6 +234,7 @@ impl ClaudeDecoder {
         Some(AgentEvent::SessionStarted { session_id, model })
     }
 
+    /// Handles a line with one or more blocks of a model's answer.
     fn assistant(
         &mut self,
         message: Option<Message<'_>>,
@@ -249,7 +252,7 @@ impl ClaudeDecoder {
         events.extend(self.usage.message_reported(message, parent));
     }
 
-    /// Reads a chunk of a message in progress. Only the first and the last chunk report usage. `parent` is the tool use that started the sub-agent.
+    /// Reads a chunk of a message in progress. Only the first and the last chunk report usage.
     fn piece(&mut self, piece: Object<Piece<'_>>, parent: Option<&str>) -> Option<AgentEvent> {
         let piece = piece.0?;
         match piece.kind.as_deref()? {
@@ -264,13 +267,13 @@ impl ClaudeDecoder {
             }
             "message_delta" => {
                 // A message that breaks off has no reason to stop, and its reported output is too low.
-                let word = match piece.delta.0.and_then(|delta| delta.stop_reason.0) {
+                let confidence = match piece.delta.0.and_then(|delta| delta.stop_reason.0) {
                     Some(_) => UsageConfidence::Final,
                     None => UsageConfidence::Begun,
                 };
                 let (id, model) = self.written.get(&parent.map(str::to_owned))?.clone();
                 let billed = piece.usage.0?.billed();
-                self.usage.message(&id, &model, billed, word, parent)
+                self.usage.message(&id, &model, billed, confidence, parent)
             }
             "message_stop" => {
                 self.written.remove(&parent.map(str::to_owned));
@@ -280,6 +283,7 @@ impl ClaudeDecoder {
         }
     }
 
+    /// Notes that a message is in progress, unless there are too many.
     fn remember_written(&mut self, parent: Option<&str>, id: &str, model: &str) {
         let longest = id.len().max(model.len()).max(parent.map_or(0, str::len));
         if longest <= MAX_REMEMBERED_BYTES && self.written.len() < MAX_WRITTEN {
@@ -342,6 +346,7 @@ impl ClaudeDecoder {
         }))
     }
 
+    /// Handles a result line, which ends a turn.
     fn result(&mut self, mut line: StreamLine<'_>) -> AgentResult {
         let said = line.result_text();
         let terminal_reason = std::mem::take(&mut line.terminal_reason).into_owned();

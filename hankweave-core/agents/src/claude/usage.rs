@@ -120,8 +120,8 @@ impl ClaudeUsage {
         self.sub_agent_answered
     }
 
-    /// Reads a line that announces the next action of the program.
-    pub(super) fn status(&mut self, status: Option<&str>) {
+    /// Handles a line that announces the next action of the program.
+    pub(super) fn handle_status(&mut self, status: Option<&str>) {
         self.request_open |= status == Some("requesting");
         self.reports_requests |= self.request_open;
         self.has_compacted |= status == Some("compacting");
@@ -147,16 +147,16 @@ impl ClaudeUsage {
         let usage = message.usage.0?;
         let model = message.model.into_owned().or_else(|| self.main_model.clone())?;
         let id = message.id.into_owned().unwrap_or_else(|| self.next_unnamed());
-        let word = match message.stop_reason.0 {
+        let confidence = match message.stop_reason.0 {
             Some(_) => UsageConfidence::Final,
             None => UsageConfidence::Rough,
         };
         let billed = usage.billed();
         // After an answer in chunks broke off, claude asks again for one in a single line; the request that broke off is an unknown cost.
-        let whole = parent.is_none() && word == UsageConfidence::Final && !billed.is_nothing();
+        let whole = parent.is_none() && confidence == UsageConfidence::Final && !billed.is_nothing();
         self.misses_cost |= self.request_open && whole;
         self.request_open &= !whole;
-        self.message(&id, &model, billed, word, parent)
+        self.message(&id, &model, billed, confidence, parent)
     }
 
     fn next_unnamed(&mut self) -> String {
@@ -170,12 +170,12 @@ impl ClaudeUsage {
         id: &str,
         model: &str,
         billed: Billed,
-        word: UsageConfidence,
+        confidence: UsageConfidence,
         parent: Option<&str>,
     ) -> Option<AgentEvent> {
         let model = self.resolved(self.counted_as(model, parent)).to_owned();
-        let counted = self.counted.message(id, &model, billed, word)?;
-        self.sub_agent_answered |= counted.is_new && parent.is_some() && word == UsageConfidence::Rough;
+        let counted = self.counted.message(id, &model, billed, confidence)?;
+        self.sub_agent_answered |= counted.is_new && parent.is_some() && confidence == UsageConfidence::Rough;
         // Claude knows the prices of its own models, also of those newer than our list, and reports the cost at its end.
         let is_unpriced =
             self.is_claude && !is_of_claude(&model) && self.counted.prices().find(&model).is_none();
@@ -195,7 +195,7 @@ impl ClaudeUsage {
     /// Counts a result; `lost` means that a request was broken off before the result.
     pub(super) fn result(&mut self, line: &mut StreamLine<'_>, lost: bool) {
         self.stated_nothing = line.usage.0.as_ref().is_some_and(Usage::states_nothing);
-        let reported = self.reported(line);
+        let reported = self.usage_of_result(line);
         self.counted.result(reported);
         self.misses_cost |= self.request_open && lost;
         (self.request_open, self.has_compacted, self.sub_agent_answered) = (false, false, false);
@@ -203,7 +203,7 @@ impl ClaudeUsage {
 
     /// Returns the best statement of a result line about this process alone. For a resumed session, `total_cost_usd` and `modelUsage` contain
     /// earlier processes, and not even reliably. So only the increase counts (AGENT-7).
-    fn reported(&self, line: &mut StreamLine<'_>) -> ReportedUsage {
+    fn usage_of_result(&self, line: &mut StreamLine<'_>) -> ReportedUsage {
         let prices = self.counted.prices();
         let stated = line
             .total_cost_usd

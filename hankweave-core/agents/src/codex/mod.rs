@@ -199,6 +199,7 @@ impl CodexDecoder {
         })
     }
 
+    /// Notes the result of a turn, and reports it now if no rollout file will have its usage.
     fn end_turn(&mut self, text: String, success: bool, events: &mut Vec<AgentEvent>) {
         self.in_turn = false;
         self.misses_cost |= !success && was_cut_off(&text);
@@ -247,6 +248,7 @@ impl CodexDecoder {
         }
     }
 
+    /// Reports the result of a tool call, and first the call if that was not reported.
     fn tool_completed(&mut self, item: Item<'_>, events: &mut Vec<AgentEvent>) {
         let (Some((name, _)), Some(id)) = (tool(&item), item.id.as_deref()) else {
             return;

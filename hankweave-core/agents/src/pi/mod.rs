@@ -142,6 +142,7 @@ impl PiDecoder {
         self.reported = ModelUsage::default();
     }
 
+    /// Handles a complete message of the model.
     fn handle_message_end(&mut self, message: Message<'_>, events: &mut Vec<AgentEvent>) {
         (self.awaits_answer, self.in_message) = (false, false);
         let id = message.response_id.as_deref().map(str::to_owned);
