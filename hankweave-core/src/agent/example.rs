@@ -1,4 +1,4 @@
-//! Makes up a result that fits the schema of a codon's `result`, for rehearsals, in which no agent works (AGENT-70).
+//! Makes up a result that fits the schema of a codon's `result`: the answer of the scripted agent when it has no script (AGENT-70).
 
 use std::cell::Cell;
 

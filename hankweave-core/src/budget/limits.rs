@@ -188,7 +188,8 @@ impl<'h> RunBudgets<'h> {
         self.budgets.limits(&self.account, entry)
     }
 
-    /// Brings the account up to date. A codon that has not ended may still change, so with one everything is counted again at the next call.
+    /// Brings the account up to date: adds the new codons of the run in progress. In another run, or with a codon that has not ended and may still change,
+    /// it counts everything again.
     fn count(&mut self, state: &HankweaveState) {
         let has_ended = |run: &&RunRecord| run.codons.last().is_none_or(|codon| codon.is_terminal());
         let newest = state.runs.front().map(AsRef::as_ref).filter(has_ended);
@@ -253,7 +254,9 @@ impl<'h> HankBudgets<'h> {
         let codon = self.hank.codon(entry.codon_id.configured());
         let own = codon.and_then(|codon| codon.budget).unwrap_or_default();
         let of_container = |budget: Option<&ContainerBudget>| budget.and_then(|budget| budget.on_exceeded);
-        let on_exceeded = own.on_exceeded.or_else(|| of_container(scope.loop_limits()));
+        let on_exceeded = own
+            .on_exceeded
+            .or_else(|| of_container(scope.configured_loop_budget()));
         // What is left of the codon's own limits.
         let own_dollars = own.max_dollars.map(|own| own.saturating_sub(scope.used()));
         let own_time = own.max_time_seconds.map(|own| scope.left_of_time(own));
@@ -297,6 +300,7 @@ impl<'h> HankBudgets<'h> {
     }
 }
 
+/// Returns the claim of a codon on the pool of its hank or loop.
 fn pool_share(codon: &CodonConfig, shares: Option<&BTreeMap<String, f64>>) -> PoolShare {
     let has_limit = codon.budget.is_some_and(|budget| budget.max_dollars.is_some());
     PoolShare::new(codon.id.as_str(), shares, has_limit)
@@ -312,7 +316,7 @@ struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    fn loop_limits(&self) -> Option<&ContainerBudget> {
+    fn configured_loop_budget(&self) -> Option<&ContainerBudget> {
         self.in_loop.and_then(|found| found.budget.as_ref())
     }
 
@@ -323,7 +327,7 @@ impl Scope<'_> {
 
     /// Returns the whole budget of the loop.
     fn loop_budget(&self) -> Ceiling {
-        let budget = self.loop_limits();
+        let budget = self.configured_loop_budget();
         Ceiling {
             max_dollars: budget.and_then(|budget| budget.max_dollars),
             max_time: budget.and_then(|budget| budget.max_time_seconds).map(duration),
@@ -348,7 +352,7 @@ impl Scope<'_> {
     fn dollars(&self, own: Option<Usd>) -> (Option<Usd>, bool) {
         let left = self.left_of_ceiling();
         let allotted = self.allotted();
-        // `inside` is the limit by loop and shares; `not_ceiling` is the part of it that the ceiling alone does not explain.
+        // `inside` is the limit that loop and shares set; `not_ceiling` is that limit as far as it is another one than `left`.
         let (inside, not_ceiling) = match self.in_loop {
             // A loop without a limit of its own passes on what is left of the ceiling, in shares if it has any. A share counts as another limit
             // than the ceiling.
@@ -384,12 +388,12 @@ impl Scope<'_> {
     fn dollars_in_loop(&self, found: &LoopConfig, left: Option<Usd>, allotted: Option<Usd>) -> Option<Usd> {
         let used = self.account.dollars_of_loop(found);
         let cap = found.budget.as_ref().and_then(|budget| budget.max_dollars);
-        // Like the others, the ceiling counts with what the loop itself has used, which is subtracted below.
+        // `cap` and `allotted` count from the start of the loop, so what was left of the ceiling then is compared; `used` is subtracted below.
         let left_at_start = left.map(|left| left + used);
         let envelope = least([cap, allotted, left_at_start])?;
         let shares = found.budget.as_ref().map(|budget| &budget.shares);
         let children = found.codons.iter().map(|codon| pool_share(codon, shares));
-        let pool = Pool::new(envelope, self.loop_limits(), children.collect());
+        let pool = Pool::new(envelope, self.configured_loop_budget(), children.collect());
         let rest = pool.total.saturating_sub(used);
         let id = self.entry.codon_id.configured();
         let index = found.codons.iter().position(|codon| codon.id.as_str() == id)?;
@@ -407,7 +411,7 @@ impl Scope<'_> {
         self.account.dollars_of_codon(&self.entry.codon_id)
     }
 
-    /// Returns what is left of the codon's own limit of time, in seconds.
+    /// Returns what is left of the codon's own limit of time; `own` is the whole limit, in seconds.
     fn left_of_time(&self, own: f64) -> Duration {
         duration(own).saturating_sub(self.account.time_of_codon(&self.entry.codon_id))
     }

@@ -1,4 +1,4 @@
-//! Finds environment variables of a hank that redirect programs or traffic, so that users are warned of them.
+//! Finds environment variables of a hank that redirect programs or traffic, so that a run and `validate` can report them.
 
 use super::document::CodonConfig;
 
