@@ -52,12 +52,13 @@ pub fn unknown_names(hank: &Hank, agents: &[&str], prices: &Prices) -> Vec<Probl
 /// Example of an agent that is the author's own program.
 const OWN_PROGRAM: &str = r#"{ "command": ["your-program"], "stream": "claude" }"#;
 
+/// Example of an agent that speaks ACP.
 const ACP_PROGRAM: &str = r#"{ "acp": ["your-program"] }"#;
 
 /// Names of agents that work only with a program, so the name alone is a mistake.
 const PROGRAMS: [&str; 2] = ["acp", "command"];
 
-/// Returns message and hint if the codon's agent does not exist, or if its model shows that none was meant.
+/// Returns message and hint if the codon's agent does not exist or, for a codon without an agent, if no agent runs its model.
 fn unknown_agent(codon: &CodonConfig, agents: &[&str], prices: &Prices) -> Option<(String, String)> {
     let name = codon.agent_name();
     match (&codon.agent, &codon.model) {

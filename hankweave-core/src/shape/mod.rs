@@ -70,8 +70,9 @@ impl Shape for serde_json::Map<String, Value> {
 
 leaves!(bool, i64, u32, u64, String, std::path::PathBuf);
 
-/// Implements [`Shape`] for the status and the phase of a state machine, and `shape_of` for its stored enum. The arguments, written by the macro `machine`,
-/// are these three types, and for each stored field its type: one for all states, in brackets, or one for each state, in braces.
+/// Implements [`Shape`] for the status and the phase of a state machine, and `shape_of` for its stored enum. The macro `machine` passes the arguments
+/// (`fields = crate::shape::of_machine`): these three types, and for each stored field its type, either one for all states, in brackets, or one for each
+/// state, in braces.
 macro_rules! of_machine {
     ($vis:vis $stored:ident, $status:ident, $phase:ident; $($name:literal: $types:tt,)*) => {
         $crate::shape::of_machine!(@leaf $status $phase);

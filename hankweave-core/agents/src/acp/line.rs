@@ -34,19 +34,24 @@ pub(super) struct PermissionOption<'l> {
     pub(super) kind: Text<'l>,
 }
 
-/// Update of a session; also the tool call in a request for permission.
+/// Update of a session, whose kind is in `session_update`; also the tool call in a request for permission, which has no kind.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'l"))]
 pub(super) struct SessionUpdate<'l> {
     pub(super) session_update: Text<'l>,
+    /// Text of a chunk, or output of a tool call.
     pub(super) content: Value,
     pub(super) message_id: Text<'l>,
+
+    // Tool calls.
     pub(super) tool_call_id: Text<'l>,
     pub(super) title: Text<'l>,
     pub(super) kind: Text<'l>,
     pub(super) status: Text<'l>,
     pub(super) raw_input: Value,
     pub(super) raw_output: Value,
+
+    /// Cost of the session, in `usage_update`.
     pub(super) cost: Object<Cost<'l>>,
 }
 
@@ -61,12 +66,17 @@ pub(super) struct Cost<'l> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'l"))]
 pub(super) struct RpcResponse<'l> {
+    // To the greeting.
     pub(super) protocol_version: Count,
     pub(super) agent_capabilities: Object<AgentCapabilities>,
     pub(super) auth_methods: List<Object<IdOnly<'l>>>,
+
+    // To the opening of a session.
     pub(super) session_id: Text<'l>,
     pub(super) models: Object<Models<'l>>,
     pub(super) config_options: List<Object<ConfigOption<'l>>>,
+
+    // To the prompt.
     pub(super) stop_reason: Text<'l>,
     pub(super) usage: Object<Usage>,
 }

@@ -12,13 +12,19 @@ use hankweave_core::cost::TokenUsage;
 pub(super) struct StreamLine<'l> {
     #[serde(rename = "type")]
     pub(super) kind: Text<'l>,
+    /// In `thread.started`: the id of the session.
     pub(super) thread_id: Text<'l>,
+    /// In `error`.
     pub(super) message: Text<'l>,
+    /// In `turn.failed`.
     pub(super) error: Object<Failure<'l>>,
+    /// In `turn.completed`.
     pub(super) usage: Object<Usage>,
+    /// In `item.started` and `item.completed`.
     pub(super) item: Object<Item<'l>>,
 }
 
+/// Error of a turn or of a tool.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Failure<'l> {
@@ -32,20 +38,31 @@ pub(super) struct Item<'l> {
     pub(super) id: Text<'l>,
     #[serde(rename = "type")]
     pub(super) kind: Text<'l>,
+    /// Of a message or a thought.
     pub(super) text: Text<'l>,
+    /// Of a tool call.
     pub(super) status: Text<'l>,
+    /// Of a shell command.
     pub(super) command: Text<'l>,
+    /// Of a shell command.
     pub(super) aggregated_output: Text<'l>,
+    /// MCP server of the tool.
     pub(super) server: Text<'l>,
+    /// Name of an MCP tool, or of a tool for sub-agents.
     pub(super) tool: Text<'l>,
+    /// Query of the provider's web search.
     pub(super) query: Text<'l>,
     /// Action of the provider's web search.
     pub(super) action: Object<Action<'l>>,
+    /// Prompt for sub-agents.
     pub(super) prompt: Text<'l>,
     /// Session ids of the sub-agents that get `prompt`.
     pub(super) receiver_thread_ids: List<Text<'l>>,
+    /// Of an MCP tool.
     pub(super) arguments: Value,
+    /// Changed files.
     pub(super) changes: Value,
+    /// Of an MCP tool.
     pub(super) result: Object<McpResult<'l>>,
     pub(super) error: Object<Failure<'l>>,
 }

@@ -12,18 +12,31 @@ use hankweave_core::cost::TokenUsage;
 pub(super) struct StreamLine<'l> {
     #[serde(rename = "type")]
     pub(super) kind: Text<'l>,
+
+    // `init`
     pub(super) session_id: Text<'l>,
     pub(super) model: Text<'l>,
+
+    // `message`
     pub(super) role: Text<'l>,
     pub(super) content: Text<'l>,
-    pub(super) message: Text<'l>,
+    /// Whether `content` is a chunk of a message.
     pub(super) delta: Flag,
+
+    // `error`
+    pub(super) message: Text<'l>,
+
+    // `tool_use` and `tool_result`
     pub(super) tool_name: Text<'l>,
     pub(super) tool_id: Text<'l>,
     pub(super) parameters: Value,
-    pub(super) status: Text<'l>,
     pub(super) output: Text<'l>,
+
+    // `tool_result` and `result`
+    pub(super) status: Text<'l>,
     pub(super) error: Object<Failure<'l>>,
+
+    // `result`
     pub(super) stats: Object<Stats>,
 }
 

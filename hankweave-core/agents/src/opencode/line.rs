@@ -18,18 +18,28 @@ pub(super) struct StreamLine<'l> {
     pub(super) error: Object<Failure<'l>>,
 }
 
+/// A text, a tool call, or the end of a step.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Part<'l> {
     pub(super) id: Text<'l>,
+    /// Id of the message that contains the part.
     #[serde(rename = "messageID")]
     pub(super) message: Text<'l>,
+
+    // `text` and `reasoning`
     pub(super) text: Text<'l>,
     pub(super) metadata: Object<Metadata>,
+
+    // `tool_use`
     pub(super) tool: Text<'l>,
+    /// Id of the call.
     #[serde(rename = "callID")]
     pub(super) call: Text<'l>,
     pub(super) state: Object<State<'l>>,
+
+    // `step_finish`
+    /// Why the step ended, such as `stop` or `tool-calls`.
     pub(super) reason: Text<'l>,
     pub(super) tokens: Object<Tokens>,
     pub(super) cost: Dollars,
@@ -41,7 +51,7 @@ pub(super) struct Metadata {
     compaction_continue: Flag,
 }
 
-/// State of a call.
+/// State of a tool call.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct State<'l> {

@@ -12,18 +12,27 @@ use hankweave_core::cost::{Billed, TokenUsage, Usd};
 pub(super) struct StreamLine<'l> {
     #[serde(rename = "type")]
     pub(super) kind: Text<'l>,
+    /// Id of the session, in `session`.
     pub(super) id: Text<'l>,
+    /// In `message_start` and `message_end`.
     pub(super) message: Object<Message<'l>>,
-    /// Usage of the message in progress; pi reports it since version 0.87.
+    /// Usage of the message in progress, in `message_update`; pi reports it since version 0.87.
     pub(super) usage: Object<Usage>,
+
+    // `tool_execution_end`
     pub(super) tool_call_id: Text<'l>,
     pub(super) tool_name: Text<'l>,
     pub(super) result: Object<ToolOutput<'l>>,
     pub(super) is_error: Flag,
+
+    // `auto_retry_start`
     pub(super) attempt: Count,
     pub(super) max_attempts: Count,
     pub(super) delay_ms: Count,
+
+    /// In `auto_retry_start` and at the end of a summary.
     pub(super) error_message: Text<'l>,
+    /// Whether a summary was not attempted, in the line at its end.
     pub(super) aborted: Flag,
 }
 

@@ -33,6 +33,7 @@ pub(super) fn clock_time(text: &str, now: Timestamp, data: ZoneData<'_>) -> Opti
     let day = Day::read(&mut words);
     skip(&mut words);
     let clock = Clock::read(&mut words);
+    // A day without a time means midnight.
     let (day, clock) = match (day, clock) {
         (None, None) => return None,
         (day, clock) => (day, clock.unwrap_or(Clock::MIDNIGHT)),
@@ -250,7 +251,7 @@ fn day_of_month(word: &str) -> Option<i8> {
 #[derive(Debug, Clone, Copy)]
 struct Clock {
     time: Time,
-    /// Length of the named time in milliseconds: a minute, or a second if seconds are named.
+    /// Length of the named time in milliseconds: a second for a time such as `14:30:05`, else a minute.
     precision: i64,
 }
 
