@@ -32,7 +32,7 @@ pub(super) struct StreamLine<'l> {
 
     /// In `auto_retry_start` and at the end of a summary.
     pub(super) error_message: Text<'l>,
-    /// Whether a summary was not attempted, in the line at its end.
+    /// In the line at the end of a summary.
     pub(super) aborted: Flag,
 }
 
