@@ -107,6 +107,7 @@ fn convert_statement(
     open: &mut Vec<&'static str>,
     lost: &mut Vec<&'static str>,
 ) -> Option<String> {
+    // `for (const event of events) {`
     if let Some(head) = written
         .strip_prefix("for")
         .and_then(|rest| rest.trim().strip_prefix('(')?.trim_end().strip_suffix('{'))
@@ -116,6 +117,7 @@ fn convert_statement(
         open.push("endfor");
         return Some(format!("for {name} in {}", convert_expression(list, lost)?));
     }
+    // `events.forEach(event => {`
     if let Some((list, function)) = written.split_once(".forEach(") {
         let name = function
             .split("=>")
@@ -126,12 +128,14 @@ fn convert_statement(
         open.push("endfor");
         return Some(format!("for {name} in {}", convert_expression(list, lost)?));
     }
+    // `if (condition) {`
     if let Some(head) = written.strip_prefix("if") {
         let condition = head.trim().strip_prefix('(')?.strip_suffix('{')?;
         open.push("endif");
         let condition = convert_expression(condition.trim_end().strip_suffix(')')?, lost)?;
         return Some(format!("if {condition}"));
     }
+    // `} else if (condition) {`
     if let Some(head) = written.strip_prefix('}').map(str::trim_start)
         && let Some(head) = head.strip_prefix("else if")
     {

@@ -190,11 +190,12 @@ impl SentinelEngine {
             number: self.fired,
             events: events.into(),
         });
-        let too_much = |engine: &Self| {
-            let queued = (engine.queue.len(), engine.queued_events, engine.queued_bytes);
-            queued.0 > MOST_FIRINGS || queued.1 > MOST_EVENTS || queued.2 > MOST_BYTES
+        let is_too_long = |engine: &Self| {
+            engine.queue.len() > MOST_FIRINGS
+                || engine.queued_events > MOST_EVENTS
+                || engine.queued_bytes > MOST_BYTES
         };
-        while self.queue.len() > 1 && too_much(self) {
+        while self.queue.len() > 1 && is_too_long(self) {
             self.next_firing();
             self.dropped += 1;
         }
