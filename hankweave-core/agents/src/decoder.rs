@@ -1,4 +1,7 @@
-//! Decoder interface, common to all agents.
+//! Decoder interface, common to all agents, and the helpers that the decoders share.
+//!
+//! A driver of the runtime calls `decode` for each line and `finish` after the last one. In between it reads the session records that the decoder
+//! needs (`records_needed`) and hands them over (`recall`).
 
 use std::fmt::Debug;
 
@@ -18,13 +21,13 @@ pub trait AgentDecoder: Send + Debug {
     /// Adds the events of a line, often none.
     fn decode(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>);
 
-    /// Returns the pending actions and messages for the agent, in order; called after each line and before the first. Only an agent that
-    /// talks both ways gives orders.
+    /// Returns the pending actions and messages for the agent, in order; called after each line and before the first. Only the decoder of an agent
+    /// that talks both ways has any.
     fn take_orders(&mut self) -> Vec<AcpAction> {
         Vec::new()
     }
 
-    /// Decides how the process did, after its last line.
+    /// Decides how the process did; called once, after its last line.
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome;
 
     /// Returns the usage of the process so far.
@@ -36,12 +39,12 @@ pub trait AgentDecoder: Send + Debug {
         None
     }
 
-    /// Sessions of sub-agents whose records are read along, if each has one of its own.
+    /// Returns the sessions of sub-agents, whose records are read too. Empty if sub-agents have no sessions of their own.
     fn sub_agents(&self) -> &[SessionId] {
         &[]
     }
 
-    /// Adds the usage of the records that were [needed](Self::records_needed); `None` when there are none.
+    /// Adds the usage of the [needed](Self::records_needed) records; `recorded` is `None` when none were found.
     fn recall(
         &mut self,
         records: RecordsScope,
@@ -57,11 +60,11 @@ pub trait AgentDecoder: Send + Debug {
 pub enum AgentLine<'l> {
     /// Without its line break, invalid UTF-8 replaced.
     Text(&'l str),
-    /// It was longer than is read (S9).
+    /// A line longer than the limit, which was not read (S9).
     TooLong {
-        /// Its length in bytes.
+        /// Length of the line in bytes.
         bytes: u64,
-        /// Its SHA-256 in hexadecimal digits.
+        /// SHA-256 of the line in hexadecimal digits.
         sha256: &'l str,
     },
 }
@@ -92,13 +95,13 @@ impl<'l> AgentLine<'l> {
 /// The end of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessEnd {
-    /// How it ended.
+    /// Exit code or signal.
     pub exit: ProcessExit,
-    /// Who ended it.
+    /// Whether we ended the process.
     pub ended_by: EndedBy,
     /// The end of its standard error.
     pub stderr_tail: String,
-    /// How many descendants had to be killed.
+    /// Number of descendants that outlived the process and were killed.
     pub leftovers: usize,
 }
 
@@ -128,12 +131,12 @@ impl ProcessEnd {
         }
     }
 
-    /// Whether its exit contradicts no success. A process that we have ended cannot choose its exit code.
+    /// Whether the exit fits a success. A process that we have ended cannot choose its exit code, so any exit fits.
     pub(super) fn may_be_success(&self) -> bool {
         self.exit.is_success() || self.ended_by == EndedBy::Us
     }
 
-    /// How an agent did whose `last` answer decides, together with its exit. `part` is what it calls an answer.
+    /// Returns the verdict on an agent, from its `last` answer and its exit. `part` is the agent's word for an answer, such as "step".
     pub(super) fn verdict(&self, last: Option<&AgentResult>, part: &str, had_session: bool) -> Verdict {
         let (words, message) = match last {
             Some(last) if last.success && self.may_be_success() => return Verdict::Success,
@@ -156,7 +159,7 @@ impl ProcessEnd {
     }
 }
 
-/// Handles the name of the agent's session; `known` keeps it.
+/// Stores a reported session id in `known`, and returns the event; `None`, with `known` unchanged, if the id is missing or invalid.
 pub(super) fn session_started(
     known: &mut Option<SessionId>,
     id: Option<String>,

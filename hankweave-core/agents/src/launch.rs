@@ -1,4 +1,4 @@
-//! Input of a driver to start an agent.
+//! Input of a driver to start an agent: the codon fills a [`Launch`], the driver turns it into arguments, and the decoder takes its settings from it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,11 +21,11 @@ pub struct Launch {
     pub appended_system_prompt: Option<String>,
     /// The session to continue; `None` starts a new one.
     pub resume: Option<SessionId>,
-    /// Whether the agent continues with a copy of that session, under a new name. Only an agent that states it among its capabilities is asked for it.
+    /// Whether the agent continues a copy of the session in `resume`, under a new id. Set only for an agent whose capabilities include it.
     pub fork: bool,
     /// The codon's own environment; it overrides the one that the runtime passes on.
     pub env: BTreeMap<String, String>,
-    /// Iteration of the loop the codon is in, counted from 0; agents see it as `HANKWEAVE_ITERATION`.
+    /// Iteration of the loop that contains the codon, counted from 0; `None` outside of loops. Agents see it as `HANKWEAVE_ITERATION`.
     pub iteration: Option<u32>,
     /// Spending limit; an agent that can count its own money stops there, even when no client listens.
     pub max_dollars: Option<Usd>,
@@ -37,7 +37,7 @@ pub struct Launch {
     pub work_dir: PathBuf,
     /// Path of the raw output. When the file exists, because this is a retry, the driver takes the next free name (`…-2.log`) and reports it.
     pub log_path: PathBuf,
-    /// The log at `log_path` continues: this is another process of one attempt.
+    /// Whether to append to the file at `log_path`, because this is another process of the same attempt.
     pub log_goes_on: bool,
     /// Whether the agent may shorten its conversation when its context is full. Otherwise that is an error.
     pub auto_compact: bool,
@@ -51,9 +51,9 @@ pub struct Launch {
     pub command: Vec<String>,
     /// Answers to an agent that asks before it acts; other agents ignore them.
     pub permissions: Permissions,
-    /// How the hank wants it to work. Those that its driver does not state among its capabilities are not asked for.
+    /// The hank's options for the agent: effort, permissions, MCP servers and so on.
     pub options: AgentOptions,
-    /// Form of the answer. An agent that does not take its schema is asked in the prompt.
+    /// Wanted form of the answer, if any. The prompt asks for it where the agent does not take a schema.
     pub result: Option<AskedResult>,
     /// Sign-in method of an agent that accepts one, by the agent's own name for it.
     pub auth: Option<String>,

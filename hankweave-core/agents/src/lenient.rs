@@ -1,7 +1,7 @@
 //! JSON values from programs that are newer than this code. A value of an unexpected type counts as absent, and does not hide the values next to it.
 //!
-//! A line of an agent is read into a struct of these fields, with `#[serde(default, bound(deserialize = "'de: 'l"))]` where some of them borrow from
-//! the line. Names that no field has are skipped without being kept.
+//! A line of an agent is read into a struct whose fields have these types, such as [`Text`] and [`Count`]; the struct has
+//! `#[serde(default, bound(deserialize = "'de: 'l"))]` where some fields borrow from the line. Members of the JSON without a field are skipped.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,12 +10,13 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Conversion from each type of JSON. Each method may skip its value.
+/// Conversion from each type of JSON. A method that is not overridden skips the value, which then counts as absent.
 trait Accept<'de>: Sized + Default {
     fn text(_: Cow<'de, str>) -> Self {
         Self::default()
     }
 
+    /// Converts a number; the second argument is its exact value if it is written as a whole number of at least 0.
     fn number(_: f64, _: Option<u64>) -> Self {
         Self::default()
     }
@@ -35,6 +36,7 @@ trait Accept<'de>: Sized + Default {
     }
 }
 
+/// Visitor that hands each type of JSON to the method of [`Accept`] for it.
 struct Any<T>(PhantomData<T>);
 
 impl<'de, T: Accept<'de>> Visitor<'de> for Any<T> {
@@ -55,7 +57,7 @@ impl<'de, T: Accept<'de>> Visitor<'de> for Any<T> {
     fn visit_u64<E>(self, value: u64) -> Result<T, E> {
         #[expect(
             clippy::cast_precision_loss,
-            reason = "exact where it counts: the second is the number itself"
+            reason = "the second argument has the exact number"
         )]
         Ok(T::number(value as f64, Some(value)))
     }
@@ -86,7 +88,7 @@ impl<'de, T: Accept<'de>> Visitor<'de> for Any<T> {
     }
 }
 
-/// Implements [`Deserialize`] for what accepts any JSON.
+/// Implements [`Deserialize`] for types that accept any JSON.
 macro_rules! accepts {
     ($([$($parameter:tt)?] $type:ty),*) => {$(
         impl<'de $(, $parameter)?> Deserialize<'de> for $type
@@ -127,8 +129,8 @@ impl<'de: 'l, 'l> Accept<'de> for Text<'l> {
 pub(crate) struct Count(pub(super) Option<u64>);
 
 impl Count {
-    /// The number, or 0 for what is none: absent, negative, infinite (D10).
-    pub(crate) fn or_none(self) -> u64 {
+    /// Returns the number, or 0 if it is absent, negative or infinite (D10).
+    pub(crate) fn or_zero(self) -> u64 {
         self.0.unwrap_or(0)
     }
 }
@@ -155,7 +157,7 @@ impl Accept<'_> for Dollars {
     }
 }
 
-/// A flag that is set only where it is written.
+/// A flag; absent means false.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Flag(pub(super) bool);
 
@@ -165,7 +167,7 @@ impl Accept<'_> for Flag {
     }
 }
 
-/// An object with fields of its own.
+/// An object with known fields, those of `T`.
 #[derive(Debug)]
 pub(crate) struct Object<T>(pub(super) Option<T>);
 
@@ -208,7 +210,7 @@ impl<T> List<Object<T>> {
     }
 }
 
-/// An object whose names are not known before.
+/// An object with any names, such as names of models, each with a `T`.
 #[derive(Debug)]
 pub(crate) struct Members<T>(pub(super) Vec<(String, T)>);
 

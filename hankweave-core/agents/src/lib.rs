@@ -1,4 +1,4 @@
-//! Decoders of what coding agents print, above [`hankweave_core`].
+//! Decoders of what coding agents print.
 //!
 //! A driver of the runtime starts a program from a [`Launch`] and hands each line that it prints to an [`AgentDecoder`], which turns it into
 //! [events](hankweave_core::agent::AgentEvent), usage and an outcome. Decoders are pure. Not here: processes, pipes and files.

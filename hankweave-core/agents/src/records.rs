@@ -1,37 +1,38 @@
-//! Usage records that an agent writes itself, common to all agents.
+//! Usage records that an agent writes itself (transcripts, session files), common to all agents. A driver finds the files and reads them through
+//! [`SessionLines`]; a decoder counts the resulting [`AgentRecords`].
 
 use std::fmt::Debug;
 
 use hankweave_core::cost::{Billed, ProcessUsage, ReportedUsage, TokenUsage, UsageConfidence, UsageTotals};
 
-/// How much an agent's own records are asked for.
+/// Occasion on which the agent's own records are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordsScope {
-    /// During the work: usage that the lines do not report.
+    /// During the work, after a line: usage that the lines do not report.
     SoFar,
-    /// While it prints nothing, because a tool works that may use tokens itself.
+    /// While the agent prints nothing, because a tool works that may use tokens itself.
     Meanwhile,
-    /// After the end, everything.
+    /// After the end of the process: all records.
     Whole,
 }
 
-/// Usage records of a session. A driver finds and reads them; a decoder counts them.
+/// Usage records of a session.
 #[derive(Debug, Default)]
 pub struct AgentRecords {
     /// Usage by message, in the order written. A message may occur twice.
     pub messages: Vec<RecordedMessage>,
     /// Usage of sub-agents, where it is recorded apart.
     pub sub_agents: Vec<RecordedMessage>,
-    /// Sum that the agent itself has written, which may include usage that no message reports.
+    /// Sum that the agent itself has written, where it did. It may include usage that no message reports.
     pub total: Option<UsageTotals>,
     /// Usage of the session before this process, where recorded.
     pub before: TokenUsage,
-    /// The agent has shortened its conversation since this was read last.
+    /// The agent has shortened its conversation since the last reading.
     pub compacted: bool,
-    /// More was used than this: a request has no answer yet, or not everything was read.
+    /// More was used than recorded here: some request has no answer, or not everything was read.
     pub incomplete: bool,
-    /// A conversation ends with a request without an answer, or not everything was read. Unlike with `incomplete`, the request may have been made
-    /// again.
+    /// The last request of a conversation has no answer, or not everything was read. Weaker than `incomplete`: an earlier request without an answer
+    /// may have been repeated, so it does not count here.
     pub ends_open: bool,
 }
 
@@ -40,11 +41,11 @@ pub struct AgentRecords {
 pub struct RecordedMessage {
     /// The id that the message also has in the agent's output.
     pub id: String,
-    /// The model that wrote it.
+    /// The model that wrote the message; empty if the file does not name it.
     pub model: String,
     /// Billed usage.
     pub billed: Billed,
-    /// How far that can be trusted.
+    /// How far `billed` can be trusted.
     pub word: UsageConfidence,
 }
 
@@ -60,7 +61,7 @@ impl AgentRecords {
         self.ends_open |= other.ends_open;
     }
 
-    /// Notes that there is more, which cannot be read.
+    /// Notes that there are more records, which cannot be read.
     pub fn cut_short(&mut self) {
         (self.incomplete, self.ends_open) = (true, true);
     }
@@ -68,7 +69,7 @@ impl AgentRecords {
     /// Adds the recorded usage to the usage that the process reported.
     pub fn apply_to(self, usage: &mut ProcessUsage) {
         for message in self.messages.into_iter().chain(self.sub_agents) {
-            // What a message adds is in the totals.
+            // The return value is the increase of the totals, which are compared as a whole below.
             let _ = usage.message(&message.id, &message.model, message.billed, message.word);
         }
         if let Some(total) = self.total
@@ -79,15 +80,15 @@ impl AgentRecords {
     }
 }
 
-/// Reader of one file in which an agent records a session, and which may grow meanwhile.
+/// Reader of one file in which an agent records a session. The file may grow while it is read.
 pub trait SessionLines: Debug + Send {
     /// Reads one line; a line that is not understood is ignored.
     fn line(&mut self, line: &str);
 
-    /// Notes that there is more, which is not read.
+    /// Notes that the file has more lines, which are not read.
     fn cut_short(&mut self);
 
-    /// Whether the lines read so far are those of the session that was looked for.
+    /// Whether the lines read so far belong to the wanted session.
     fn is_of_session(&self) -> bool;
 
     /// Returns the usage read since the last call.

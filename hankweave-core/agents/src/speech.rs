@@ -1,4 +1,4 @@
-//! Text that comes in chunks, and is reported when something else comes.
+//! Text that an agent prints in chunks. The chunks are collected and reported as one event when another kind of line follows.
 
 use hankweave_core::agent::AgentEvent;
 
@@ -8,36 +8,38 @@ const MOST_BYTES: usize = 64 << 10;
 /// Text in progress.
 #[derive(Debug, Default)]
 pub(super) struct Speech {
+    /// Whether `text` is a thought, not a message.
     is_thought: bool,
-    /// The message that contains it, where the agent names one.
+    /// Id of the message that contains `text`, where the agent names one.
     message: Option<String>,
+    /// Chunks that are not reported yet.
     text: String,
-    /// The last message that was reported, cut to the length that helps to find out what went wrong.
+    /// Text of the last reported message.
     last: String,
 }
 
 impl Speech {
-    /// Adds a piece of a message, which the agent may name.
-    pub(super) fn piece(
+    /// Adds a chunk; `message` is the id of its message, where the agent names one. A chunk of another message first reports the text so far.
+    pub(super) fn add(
         &mut self,
         text: &str,
         is_thought: bool,
         message: Option<&str>,
         events: &mut Vec<AgentEvent>,
     ) {
-        let goes_on = is_thought == self.is_thought && message == self.message.as_deref();
-        if !goes_on || self.text.len() + text.len() > MOST_BYTES {
-            self.pause(events);
+        let continues = is_thought == self.is_thought && message == self.message.as_deref();
+        if !continues || self.text.len() + text.len() > MOST_BYTES {
+            self.flush(events);
         }
         self.is_thought = is_thought;
-        if !goes_on {
+        if !continues {
             self.message = message.map(str::to_owned);
         }
         self.text.push_str(text);
     }
 
-    /// Something else comes.
-    pub(super) fn pause(&mut self, events: &mut Vec<AgentEvent>) {
+    /// Reports the text in progress as an event.
+    pub(super) fn flush(&mut self, events: &mut Vec<AgentEvent>) {
         if self.text.is_empty() {
             return;
         }
@@ -51,7 +53,7 @@ impl Speech {
         });
     }
 
-    /// The last message.
+    /// Returns the text of the last reported message.
     pub(super) fn last(&self) -> &str {
         &self.last
     }

@@ -1,18 +1,18 @@
-//! Answers in a form, found in the text of agents (AGENT-70).
+//! Finds the JSON object that a codon's `result` asks for in the text of an agent's answer (AGENT-70).
 
 use serde_json::{Map, Value};
 
 /// Returns the JSON object of an answer: the whole text, else the last code block that holds one, else the text from the first to the last brace.
 #[must_use]
 pub fn object_in(answer: &str) -> Option<Map<String, Value>> {
-    let braces = || answer.get(answer.find('{')?..=answer.rfind('}')?);
+    let between_braces = || answer.get(answer.find('{')?..=answer.rfind('}')?);
     let parsed = |text: &str| serde_json::from_str(text).ok();
     parsed(answer)
         .or_else(|| blocks(answer).rev().find_map(parsed))
-        .or_else(|| parsed(braces()?))
+        .or_else(|| parsed(between_braces()?))
 }
 
-/// The texts between fences, without the name of their language.
+/// Returns the code blocks between fences, each from its first brace on, which leaves out the name of the language.
 fn blocks(answer: &str) -> impl DoubleEndedIterator<Item = &str> {
     let parts: Vec<&str> = answer.split("```").collect();
     let inside = parts.into_iter().skip(1).step_by(2);

@@ -27,9 +27,9 @@ pub struct Capabilities {
     pub permissions: bool,
     /// It reports whether it has succeeded. For any other agent, success needs other evidence (AGENT-24).
     pub success: bool,
-    /// How it is asked for an answer in a form.
+    /// How it is asked for an answer in the form of the codon's `result`.
     pub result: ResultSupport,
-    /// Options of a hank that it takes.
+    /// Options of a hank that it supports.
     pub options: OptionSupport,
 }
 
@@ -44,13 +44,14 @@ impl Capabilities {
         system_prompt: false,
         model_choice: false,
         permissions: false,
+        // So that a hank needs no other evidence of success.
         success: true,
         result: ResultSupport::None,
         options: OptionSupport::NONE,
     };
 }
 
-/// How an agent is asked for an answer in a form (AGENT-70).
+/// How an agent is asked for an answer in the form of the codon's `result` (AGENT-70).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ResultSupport {
@@ -58,7 +59,7 @@ pub enum ResultSupport {
     None,
     /// In its prompt.
     Prompt,
-    /// With a schema that requires all its keys and allows no others; with any other in its prompt.
+    /// With a schema if that requires all its keys and allows no others, else in its prompt.
     StrictSchema,
     /// With a schema.
     Schema,

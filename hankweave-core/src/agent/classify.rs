@@ -8,10 +8,10 @@ use super::error_class::{CONTEXT, ErrorClass, WAIT_HINTS};
 use super::failure::{FailureKind, FailureReason};
 use super::outcome::{ProcessExit, Verdict};
 
-/// Words of lines that name an error, in lower case.
+/// Words by which a line of standard error is taken for the cause, in lower case.
 const ERROR_WORDS: [&str; 4] = ["error", "fatal", "panicked", "failed"];
 
-/// Length of what a message repeats of standard error, in bytes.
+/// Maximum length of the part of standard error that a message repeats, in bytes.
 const MOST_STDERR_BYTES: usize = 1_000;
 
 /// The meaning of a failure text.
@@ -75,17 +75,18 @@ pub fn without_result(exit: ProcessExit, stderr: &str, had_session: bool) -> (&s
     ("", with_stderr(message, stderr))
 }
 
-/// Adds the last lines of standard error to a message if nothing else shows the cause: they are recorded nowhere else. The line that is likely the
-/// cause comes first, since a summary of one line shows no more.
+/// Adds the last lines of standard error to a message that does not show the cause: those lines are recorded nowhere else. The likeliest cause comes
+/// first, because a summary shows only the first line.
 pub fn with_stderr(message: String, stderr: &str) -> String {
     let stderr = stderr.trim();
     if stderr.is_empty() {
         return message;
     }
-    let first = stderr.len().saturating_sub(MOST_STDERR_BYTES);
-    let start = (first..).find(|&index| stderr.is_char_boundary(index));
+    let cut_at = stderr.len().saturating_sub(MOST_STDERR_BYTES);
+    let start = (cut_at..).find(|&index| stderr.is_char_boundary(index));
     let end = &stderr[start.unwrap_or_default()..];
-    let whole_lines = end.split_once('\n').filter(|_| first > 0);
+    // A cut leaves the first line incomplete, so it is dropped.
+    let whole_lines = end.split_once('\n').filter(|_| cut_at > 0);
     let end = whole_lines.map_or(end, |(_, whole_lines)| whole_lines);
     let lines = || end.lines().map(str::trim).filter(|line| !line.is_empty());
     let names_error = |line: &&str| {
@@ -105,7 +106,7 @@ pub fn is_context_exceeded(text: &str) -> bool {
     CONTEXT.matches(&text.to_lowercase())
 }
 
-/// A longer time to wait is cut to this.
+/// Longest time to wait; a longer hint is cut to this.
 const LONGEST_HINT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reads `retry-after: 30`, `retry-after-ms=1500`, `try again in 2 minutes`, `"retryDelay": "38s"` and the like (AGENT-30). Dates, clock times and
@@ -116,13 +117,17 @@ fn retry_hint(lower_case: &str) -> Option<Duration> {
         let rest = [" again", " after", " in", " for", " at least"]
             .iter()
             .fold(rest, |rest, filler| rest.strip_prefix(filler).unwrap_or(rest));
-        let behind = rest.trim_start_matches(['"', '\'', ':', '=', ' ']);
-        (behind.len() < rest.len()).then(|| wait(behind, hint.bare_ms))?
+        let time = rest.trim_start_matches(['"', '\'', ':', '=', ' ']);
+        // Without a separator the words were the beginning of a longer word.
+        if time.len() == rest.len() {
+            return None;
+        }
+        wait(time, hint.bare_ms)
     })
 }
 
-/// The time at the start of `text`: numbers with units, such as `1h2m3s` or `2 hours 5 minutes`; the first number may
-/// have none, and then counts milliseconds `bare_ms` times.
+/// Returns the time at the start of `text`: numbers with units, such as `1h2m3s` or `2 hours 5 minutes`, or one number without a unit, which is
+/// multiplied by `bare_ms` milliseconds.
 pub fn wait(text: &str, bare_ms: u32) -> Option<Duration> {
     let mut parts = UnitScanner(text);
     let (first, unit) = parts.next()?;
@@ -140,11 +145,11 @@ pub fn wait(text: &str, bare_ms: u32) -> Option<Duration> {
 /// Unit of a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Unit {
-    /// Number of seconds.
+    /// Unit of time, by its length in seconds.
     Seconds(f64),
     /// No unit follows.
     None,
-    /// It is no time to wait, such as a date or the time of a clock.
+    /// The number is no time to wait; it may be part of a date or a clock time.
     Unknown,
 }
 

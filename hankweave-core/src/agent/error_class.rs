@@ -1,19 +1,19 @@
-//! The classes of failures as data: the agents and words, the meaning, and the remedy (AGENT-9, AGENT-30).
+//! Table of failures: the words by which each class is recognised, its meaning, and the remedy (AGENT-9, AGENT-30). `classify` looks texts up here.
 
 use super::failure::{FailureKind, FallbackCause};
 
 /// A class of failures, recognised by the words of an agent or a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorClass {
-    /// Its name, unique in the table.
+    /// Name of the class, unique in the table.
     pub id: &'static str,
     /// The agents and providers that are known to use these words.
     pub said_by: &'static str,
-    /// Match anywhere in the text, which is in lower case.
+    /// Phrases in lower case that match anywhere in a text.
     pub phrases: &'static [&'static str],
-    /// Match as whole words only, so that `5000` is no status 500.
+    /// Codes that match as whole words only, so that `5000` is no status 500.
     pub codes: &'static [&'static str],
-    /// Kind in a record.
+    /// Kind of failure in a record.
     pub kind: FailureKind,
     /// Whether another attempt may help.
     pub retriable: bool,
@@ -31,13 +31,15 @@ pub struct ErrorClass {
 pub struct WaitHint {
     /// Text in front of the number, in lower case.
     pub before: &'static str,
-    /// Of whom it is known.
+    /// The agents and providers that are known to use this form.
     pub said_by: &'static str,
     /// Unit of a bare number, in milliseconds.
     pub bare_ms: u32,
 }
 
+/// Hint for failures that another attempt may overcome.
 const AGAIN: &str = r#""onFailure": "retry" in the codon"#;
+/// Hint for a missing or wrong key.
 const KEYS: &str = "hankweave doctor";
 
 impl ErrorClass {
@@ -48,7 +50,7 @@ impl ErrorClass {
         CLASSES.iter().find(|class| class.matches(&text))
     }
 
-    /// Whether a text, which is in lower case, has one of its phrases or codes.
+    /// Whether a text in lower case has a phrase or code of this class.
     pub(super) fn matches(&self, text: &str) -> bool {
         self.phrases.iter().any(|phrase| text.contains(phrase))
             || self.codes.iter().any(|code| has_word(text, code))
@@ -60,7 +62,7 @@ fn has_word(text: &str, word: &str) -> bool {
         .any(|part| part == word)
 }
 
-/// The conversation no longer fits, or claude gave up on an answer which its output limit had cut again and again (AGENT-11).
+/// Class: the conversation no longer fits, or claude gave up on an answer which its output limit had cut again and again (AGENT-11).
 pub(super) const CONTEXT: ErrorClass = ErrorClass {
     id: "context",
     said_by: "claude, codex, pi, Anthropic, OpenAI",
@@ -82,7 +84,7 @@ pub(super) const CONTEXT: ErrorClass = ErrorClass {
     hint: r#""autoCompact": true in the codon"#,
 };
 
-/// In this order: the first class that matches decides.
+/// All classes. The order matters: the first class that matches decides.
 pub const CLASSES: &[ErrorClass] = &[
     ErrorClass {
         id: "rate-limit",
@@ -175,7 +177,7 @@ pub const CLASSES: &[ErrorClass] = &[
         hint: KEYS,
     },
     CONTEXT,
-    // An equal request gets an equal answer, and is paid for again.
+    // Not retriable: the same request would get the same answer, and be paid for again.
     ErrorClass {
         id: "incomplete-answer",
         said_by: "codex, OpenAI",
@@ -267,7 +269,7 @@ pub const CLASSES: &[ErrorClass] = &[
     },
 ];
 
-/// In this order: the first that a text has, with a time after it, decides.
+/// All forms. The order matters: the first form that a text has, with a time after it, decides.
 pub const WAIT_HINTS: &[WaitHint] = &[
     WaitHint {
         before: "retry-after-ms",

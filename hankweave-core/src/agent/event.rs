@@ -35,7 +35,7 @@ pub enum AgentEvent {
     },
     /// The model calls a tool.
     ToolUse {
-        /// Connects it with its result.
+        /// Id that connects the call with its result.
         id: String,
         /// The tool's name.
         name: String,
@@ -52,9 +52,9 @@ pub enum AgentEvent {
     Compacted,
     /// The agent's request failed, and the agent will repeat it.
     Retrying {
-        /// Which retry this is, counted from 1.
+        /// Number of this retry, counted from 1.
         attempt: u64,
-        /// How many there are at most.
+        /// Maximum of retries, where the agent reports it.
         max_retries: Option<u64>,
         /// Milliseconds until the retry.
         delay_ms: Option<u64>,
@@ -65,8 +65,7 @@ pub enum AgentEvent {
     },
     /// The agent has finished an answer. There may be several; only the end of the process ends the work.
     Result(AgentResult),
-    /// Work that the agent has in the background and continues after. The whole list is sent each time that it changes, and an empty list at its
-    /// end.
+    /// Work in the background, after which the agent continues. Each change sends the whole list, the end of all work an empty one.
     Background(Vec<BackgroundWork>),
     /// A line was too long to be read; the log file has it.
     OutputTruncated {
@@ -85,7 +84,7 @@ pub enum AgentEvent {
 }
 
 impl AgentEvent {
-    /// Text in the main conversation.
+    /// Returns a text in the main conversation.
     pub fn message(text: String) -> Self {
         Self::Message {
             text,
@@ -93,7 +92,7 @@ impl AgentEvent {
         }
     }
 
-    /// Reasoning in the main conversation.
+    /// Returns reasoning in the main conversation.
     pub fn thinking(text: String) -> Self {
         Self::Thinking {
             text,
@@ -101,7 +100,7 @@ impl AgentEvent {
         }
     }
 
-    /// A call in the main conversation.
+    /// Returns a call of a tool in the main conversation.
     pub fn tool_use(id: String, name: String, input: Value) -> Self {
         Self::ToolUse {
             id,
@@ -117,7 +116,7 @@ impl AgentEvent {
 pub struct ToolResult {
     /// The call that is answered.
     pub tool_use_id: String,
-    /// The tool's name, when the call was seen.
+    /// The tool's name; `None` if its call was not reported.
     pub tool_name: Option<String>,
     /// The answer as text, at most [`ToolResult::MAX_CHARS`] characters and then `...`.
     pub text: String,
@@ -132,10 +131,10 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// How much of a tool's answer travels in events (AGENT-5).
+    /// Maximum length of a tool's answer in an event, in characters (AGENT-5).
     pub const MAX_CHARS: usize = 2_500;
 
-    /// The answer of a tool of the main conversation, cut where it is too long.
+    /// Returns the answer of a tool of the main conversation, cut if `whole` is too long.
     pub fn new(tool_use_id: String, tool_name: Option<String>, whole: String, is_error: bool) -> Self {
         let original_length = whole.chars().count();
         let truncated = original_length > Self::MAX_CHARS;
@@ -151,7 +150,7 @@ impl ToolResult {
     }
 }
 
-/// As much of a tool's answer as travels in events.
+/// Cuts a tool's answer to the length that fits into an event.
 fn cut(whole: &str) -> String {
     let end = whole.char_indices().nth(ToolResult::MAX_CHARS);
     let end = end.map_or(whole.len(), |(at, _)| at);
@@ -163,28 +162,28 @@ fn cut(whole: &str) -> String {
 pub struct MessageUsage {
     /// The provider's id of the message.
     pub message_id: String,
-    /// The model that wrote it.
+    /// The model that wrote the message.
     pub model: String,
-    /// All tokens of the message until now and their list price. While it is written, its output is not known.
+    /// All tokens of the message until now and their price. While the message is being written, its output tokens are not known.
     pub usage: ModelUsage,
-    /// New part of the usage.
+    /// Part of `usage` that was not reported before.
     pub added: ModelUsage,
     /// Whether the message is reported for the first time.
     pub is_new: bool,
-    /// Whether the process has used more until now than it has reported: this message is being written, or another was cut off.
+    /// Whether the process has used more until now than is reported, because a message is being written or was cut off.
     pub is_lower_bound: bool,
     /// Tokens with an unknown price were used, and the agent will not report their cost either: a limit in dollars cannot be enforced.
     pub is_unpriced: bool,
-    /// Several requests used this together, so it does not show the size of a context.
+    /// Whether several requests used this together, so that it does not show the size of a context.
     pub is_sum: bool,
     /// See [`AgentEvent`].
     pub parent_tool_use_id: Option<String>,
 }
 
-/// Work in the background of an agent, which is called again at its end.
+/// Work in the background of an agent. At the end of the work the agent is called again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackgroundWork {
-    /// The agent's id of it.
+    /// The agent's id of the work.
     pub id: String,
     /// Description for people, in one line of at most [`BackgroundWork::MAX_CHARS`] characters.
     pub title: String,
@@ -196,7 +195,7 @@ impl BackgroundWork {
     /// Longest title.
     pub const MAX_CHARS: usize = 120;
 
-    /// Work of this name; its id takes the place of an empty description.
+    /// Returns work with this description as title, or with its id if the description is empty.
     pub fn new(id: String, description: &str, is_command: bool) -> Self {
         let title = description.split_whitespace().collect::<Vec<_>>().join(" ");
         let title = if title.is_empty() { id.clone() } else { title };
@@ -213,11 +212,11 @@ impl BackgroundWork {
 pub struct AgentResult {
     /// Whether the agent calls it a success.
     pub success: bool,
-    /// Whether it failed because the conversation no longer fits into the model's context.
+    /// Whether the agent failed because the conversation no longer fits into the model's context.
     pub context_exceeded: bool,
     /// The final answer, or what went wrong.
     pub text: String,
-    /// Whether it ended because the money was spent that it was given.
+    /// Whether the agent ended because it had spent all the money that it was given.
     pub budget_exhausted: bool,
     /// The answer in the requested form, where the agent reports it apart from its text.
     pub structured: Option<Value>,
@@ -232,7 +231,7 @@ pub struct AgentResult {
 }
 
 impl AgentResult {
-    /// Returns whether it reports an error that the agent met by itself: neither the end of the money that it was given, nor an order to stop.
+    /// Returns whether the agent failed by itself, and neither because its money was spent nor because it was told to stop.
     #[must_use]
     pub fn is_own_error(&self) -> bool {
         let was_stopped = self.terminal_reason.as_deref().is_some_and(|reason| {
@@ -248,6 +247,6 @@ impl AgentResult {
 pub struct PermissionDenial {
     /// The tool's name.
     pub tool_name: String,
-    /// The call.
+    /// Id of the call.
     pub tool_use_id: String,
 }

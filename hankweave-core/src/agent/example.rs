@@ -1,4 +1,4 @@
-//! Examples of results, for agents that only rehearse a hank (AGENT-70).
+//! Makes up a result that fits the schema of a codon's `result`: the answer of the scripted agent when it has no script (AGENT-70).
 
 use std::cell::Cell;
 
@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 
 use super::result::AskedResult;
 
-/// How deep the parts of a schema are followed; one that refers to itself has no end.
+/// Maximum depth to which the parts of a schema are followed: a schema that refers to itself has no end.
 const MAX_DEPTH: usize = 12;
 
-/// Number of parts that are followed in all: a schema may refer to itself several times.
+/// Maximum of parts that are followed in all: a schema that refers to itself several times grows with each level.
 const MAX_PARTS: usize = 1_000;
 
-/// Longest list or text that an example is made for.
+/// Longest list, or longest padding of a text, that an example gets.
 const LONGEST: usize = 256;
 
 impl AskedResult {
@@ -21,20 +21,20 @@ impl AskedResult {
     #[must_use]
     pub fn example(&self) -> Option<Map<String, Value>> {
         let root = Value::from(self.schema.clone());
-        match example(&root, (&root, &Cell::new(MAX_PARTS)), 0)? {
+        match example(&root, &root, &Cell::new(MAX_PARTS), 0)? {
             Value::Object(object) => Some(object),
             _ => None,
         }
     }
 }
 
-/// `left` parts of the schema `root` may still be followed.
-fn example(schema: &Value, (root, left): (&Value, &Cell<usize>), depth: usize) -> Option<Value> {
-    left.set(left.get().checked_sub(1)?);
+/// Returns an example for `schema`, a part of `root`. `parts_left` is the number of parts that may still be followed.
+fn example(schema: &Value, root: &Value, parts_left: &Cell<usize>, depth: usize) -> Option<Value> {
+    parts_left.set(parts_left.get().checked_sub(1)?);
     if depth > MAX_DEPTH || *schema == Value::Bool(false) {
         return None;
     }
-    let inner = |schema: &Value| example(schema, (root, left), depth + 1);
+    let inner = |schema: &Value| example(schema, root, parts_left, depth + 1);
     let first = |key: &str| schema.get(key)?.as_array()?.first().cloned();
     let stated = schema.get("const").or_else(|| schema.get("default")).cloned();
     if let Some(stated) = first("examples").or(stated).or_else(|| first("enum")) {
@@ -59,7 +59,7 @@ fn example(schema: &Value, (root, left): (&Value, &Cell<usize>), depth: usize) -
     }
 }
 
-/// Returns the first type that a schema allows; a text where it names none.
+/// Returns the first type that a schema allows. Without a `type`, its keywords show an object or a list; otherwise it is a string.
 fn type_of(schema: &Value) -> Option<&str> {
     match schema.get("type") {
         Some(Value::Array(types)) => types.first()?.as_str(),
@@ -70,7 +70,7 @@ fn type_of(schema: &Value) -> Option<&str> {
     }
 }
 
-/// All keys that have an example: later prompts may use those that are not required, too.
+/// Returns an object with all keys that have an example: later prompts may use keys that are not required, too.
 fn object(schema: &Value, inner: impl Fn(&Value) -> Option<Value>) -> Option<Value> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let properties = properties.into_iter().flatten();
@@ -89,7 +89,7 @@ fn object(schema: &Value, inner: impl Fn(&Value) -> Option<Value>) -> Option<Val
     Some(object.into())
 }
 
-/// One entry, or as many as there have to be.
+/// Returns a list with one entry, or with more if the schema requires them.
 fn list(schema: &Value, inner: impl Fn(&Value) -> Option<Value>) -> Option<Value> {
     let number = |key: &str| schema.get(key).and_then(Value::as_u64);
     let least = number("minItems").unwrap_or(0);
@@ -126,7 +126,7 @@ fn text(schema: &Value) -> Option<String> {
     Some(text.chars().chain(padding).take(most).collect())
 }
 
-/// The number between the limits that is nearest to 0.
+/// Returns the whole number within the limits that is nearest to 0.
 fn number(schema: &Value) -> Value {
     let limit = |key: &str| schema.get(key).and_then(Value::as_f64);
     let above = limit("exclusiveMinimum").map(|limit| limit.floor() + 1.0);
@@ -135,7 +135,7 @@ fn number(schema: &Value) -> Value {
     let most = limit("maximum").map(f64::floor).into_iter().chain(below);
     let number = least.fold(0.0, f64::max);
     let number = most.fold(number, f64::min);
-    // One that is too large is cut off, and does not fit.
+    // A number too large for an `i64` becomes the largest one, and then does not fit the schema.
     Value::from(number as i64)
 }
 

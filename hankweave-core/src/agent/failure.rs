@@ -41,18 +41,17 @@ pub struct FailureReason {
     pub extra: Extra,
 }
 
-/// Recorded message of a codon whose process was gone.
+/// Recorded message of a codon whose hankweave process ended without recording a reason.
 pub(crate) const CRASHED: &str = "Server crashed";
-/// Message for people of a codon whose process was gone.
+/// Words for people in place of [`CRASHED`].
 pub(crate) const CRASHED_IN_WORDS: &str = "its process ended without recording why";
 
-/// Takes the seconds since 1970 out of claude's `usage limit reached|1795449600`: people read the time in [`FailureReason::retry_at`].
+/// Removes the seconds since 1970 from claude's `usage limit reached|1795449600`: people read the time in [`FailureReason::retry_at`].
 fn without_moment(message: String) -> String {
-    const BEFORE: &str = "limit reached";
     match message.split_once("limit reached|") {
         Some((head, rest)) => {
             let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-            format!("{head}{BEFORE}{rest}")
+            format!("{head}limit reached{rest}")
         }
         None => message,
     }
@@ -68,7 +67,7 @@ impl FailureReason {
         }
     }
 
-    /// A failure that is none of an agent's API, such as a failed rig or a forced stop.
+    /// Returns a failure that did not come from an agent's provider, such as a failed rig or a forced stop.
     pub fn unknown(retriable: bool, message: impl Into<String>) -> Self {
         Self {
             kind: FailureKind::Unknown,
@@ -97,7 +96,7 @@ impl FailureReason {
         }
     }
 
-    /// The codon was interrupted: nothing is wrong with it, so it can continue.
+    /// Returns the reason of an interrupted codon: nothing is wrong with the codon, so it can continue.
     pub fn interrupted(by: InterruptedBy, message: impl Into<String>) -> Self {
         Self {
             interrupted: true,
@@ -125,6 +124,7 @@ impl FailureReason {
             FailureKind::RateLimit => Some(FallbackCause::UsageLimit),
             _ => None,
         };
+        // A known class decides even if it allows no fallback; the kind is the answer only for unknown words.
         of_words.map_or(of_kind, |class| class.fallback)
     }
 

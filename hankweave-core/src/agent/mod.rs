@@ -1,6 +1,6 @@
-//! Agents as data: what one reports, what it may do, how it ends.
+//! Agents as data: the events that an agent reports, its abilities and options, its outcome, and the meaning of its failures.
 //!
-//! A driver of the runtime starts a program and translates what it prints into [`AgentEvent`]s, with a decoder of the crate `hankweave-agents`.
+//! A driver of the runtime starts a program and translates its output into [`AgentEvent`]s, with a decoder of the crate `hankweave-agents`.
 //! Not here: decoders, processes, pipes and files.
 
 mod answer;

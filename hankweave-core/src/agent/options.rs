@@ -1,4 +1,4 @@
-//! How a hank wants an agent to work: effort, permissions, isolation, MCP servers and arguments (AGENT-60).
+//! Options of a hank for its agents: effort, permissions, isolation, MCP servers and arguments; and which of them an agent supports (AGENT-60).
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub struct AgentOptions {
 }
 
 impl AgentOptions {
-    /// Returns these options, each that is absent taken from `others`.
+    /// Returns these options; each absent one is taken from `others`.
     #[must_use]
     pub fn or(&self, others: &Self) -> Self {
         let mine = self.clone();
@@ -51,7 +51,7 @@ impl AgentOptions {
             .map_or(AccessMode::All, |access| access.mode)
     }
 
-    /// Returns these options in one line; `None` where there are none: `permissions read-only, effort high, isolate`.
+    /// Returns these options in one line, such as `permissions read-only, effort high, isolate`; `None` without any.
     #[must_use]
     pub fn in_short(&self) -> Option<String> {
         let permissions = self.permissions.as_ref();
@@ -67,7 +67,7 @@ impl AgentOptions {
         (!all.is_empty()).then(|| all.join(", "))
     }
 
-    /// Whether the agent works without what is the user's own.
+    /// Whether the agent works without the user's own settings.
     #[must_use]
     pub fn is_isolated(&self) -> bool {
         self.isolate == Some(true)
@@ -91,9 +91,9 @@ impl AgentOptions {
 pub struct Access {
     /// Rights of the agent.
     pub mode: AccessMode,
-    /// More tools that it may use, in the agent's own notation.
+    /// Tools that the agent may use in addition to those of the mode, in the agent's own notation.
     pub allow: Vec<String>,
-    /// Tools that it may not use in any mode.
+    /// Tools that the agent may not use in any mode.
     pub deny: Vec<String>,
 }
 
@@ -114,7 +114,7 @@ impl Access {
         format!("{}{allow}{deny}", self.mode.name())
     }
 
-    /// Returns what to write for an agent that takes no lists, with what is lost by that.
+    /// Returns a hint for an agent that takes no lists: what to write instead, and which rules are lost by that.
     fn hint_without_tools(&self) -> String {
         let mode = self.mode.name();
         let loses = |tools: &[String], why: &str| match tools {
@@ -194,9 +194,10 @@ impl AccessMode {
         ("all", Self::All),
     ];
 
-    /// Returns its name in a hank.
+    /// Returns the name of the mode in a hank.
     #[must_use]
     pub fn name(self) -> &'static str {
+        // `NAMES` has the order of the variants.
         let (name, _) = Self::NAMES[self as usize];
         name
     }
@@ -228,33 +229,33 @@ impl McpServer {
     }
 }
 
-/// Options that an agent takes. The others are refused before a run.
+/// Options that an agent supports. A hank that sets any other option is refused before a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OptionSupport {
-    /// Words for `effort`.
+    /// Values of `effort`.
     pub effort: &'static [&'static str],
-    /// Modes of `permissions` that hold; `all` is the way of every agent.
+    /// Modes of `permissions` that the agent can be kept to. Every agent has `all`, also if it is not listed.
     pub permissions: &'static [AccessMode],
-    /// It takes lists of tools.
+    /// Whether `permissions` may have lists of tools.
     pub tool_lists: bool,
-    /// It can work without what is the user's own.
+    /// Whether the agent can work without the user's own settings.
     pub isolate: bool,
-    /// It starts MCP servers of the hank.
+    /// Whether the agent starts MCP servers of the hank.
     pub mcp_servers: bool,
-    /// It takes further arguments.
+    /// Whether the agent takes further arguments.
     pub args: bool,
-    /// Arguments that hankweave passes itself, or that would break its guarantees. One with a dash is matched as an option, any other in every part
-    /// of an argument.
+    /// Arguments that a hank may not use, because hankweave passes them itself or they would break its guarantees. One with a dash is matched as an
+    /// option, any other anywhere in an argument.
     #[serde(skip)]
     pub own_args: &'static [&'static str],
-    /// Its MCP servers get their variables out of one environment.
+    /// Whether all MCP servers get their variables out of one environment, so that a name can have only one value.
     #[serde(skip)]
     pub shared_server_env: bool,
 }
 
 impl OptionSupport {
-    /// Of an agent that takes none.
+    /// Support of an agent that takes no options.
     pub const NONE: Self = Self {
         effort: &[],
         permissions: &[],
@@ -266,7 +267,7 @@ impl OptionSupport {
         shared_server_env: false,
     };
 
-    /// Returns what an agent of this name cannot do of what is asked, as refusals (AGENT-60).
+    /// Returns a refusal for each of the asked options that the agent of this name does not support (AGENT-60).
     #[must_use]
     pub fn refusals(&self, agent: &str, asked: &AgentOptions) -> Vec<OptionRefusal> {
         let refusals = [
@@ -349,13 +350,15 @@ impl OptionSupport {
                 "leave it out, or choose another agent",
             ));
         }
+        if !self.shared_server_env {
+            return None;
+        }
         let mut values = BTreeMap::new();
-        let variables = asked.servers().flat_map(|(_, server)| &server.env);
-        let mut twice = variables.filter(|(name, value)| {
+        let mut variables = asked.servers().flat_map(|(_, server)| &server.env);
+        let (name, _) = variables.find(|(name, value)| {
             let earlier = values.insert(*name, *value);
             earlier.is_some_and(|earlier| earlier != *value)
-        });
-        let (name, _) = twice.next().filter(|_| self.shared_server_env)?;
+        })?;
         let message =
             format!("agent `{agent}` gives all MCP servers one `{name}`, and it has two values here");
         Some(refusal(
@@ -388,7 +391,8 @@ impl OptionSupport {
     }
 }
 
-/// Returns whether an argument is this option: alone, with `=` and a value, or, for a short one, with the value directly after it.
+/// Returns whether `arg` is the option `own`: alone, with `=` and a value, or, for a short option, with the value directly after it. A word without a
+/// dash is meant wherever it occurs.
 fn is_meant(own: &str, arg: &str) -> bool {
     if !own.starts_with('-') {
         return arg.contains(own);
@@ -400,11 +404,11 @@ fn is_meant(own: &str, arg: &str) -> bool {
     rest.is_empty() || rest.starts_with('=') || (is_short && own.len() == 2)
 }
 
-/// A wish that an agent cannot fulfil.
+/// An option that an agent does not support.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OptionRefusal {
-    /// Its key, such as `effort` or `args[1]`.
+    /// Key of the option, such as `effort` or `args[1]`.
     pub key: String,
     /// Message: what the agent cannot do.
     pub message: String,
@@ -413,7 +417,7 @@ pub struct OptionRefusal {
 }
 
 impl OptionRefusal {
-    /// Sets the hint for an agent that only plays others, which a run lets do so without their options.
+    /// Sets the hint for the agent `scripted`, which can play a real agent without that agent's options.
     fn advise_stand_in(&mut self) {
         self.hint = format!(
             "leave {:?} out: a script does only what it says. A real agent, such as \"agent\": \"claude\", keeps it; `--agent scripted` of `validate`, `run` and `run --rehearse` plays the script here without it",

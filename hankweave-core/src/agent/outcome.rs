@@ -13,7 +13,7 @@ pub struct ExitOutcome {
     pub exit: ProcessExit,
     /// Meaning of the exit, together with the agent's own words.
     pub verdict: Verdict,
-    /// Verdict on a success that the agent does not claim itself, unless something shows it: a check that passes, or a changed file
+    /// Verdict that replaces a success if neither a passed check nor a changed file shows one; only of agents that do not report success themselves
     /// (AGENT-24).
     pub unless_shown: Option<Verdict>,
     /// Whether the agent itself states that it used no token. An agent without any statement about its usage states nothing (AGENT-49).
@@ -24,7 +24,7 @@ pub struct ExitOutcome {
     pub result_received: bool,
     /// The last 16 KiB of standard error, invalid UTF-8 replaced.
     pub stderr_tail: String,
-    /// How many descendants had outlived the agent and were killed.
+    /// Number of descendants that had outlived the agent and were killed.
     pub leftovers: usize,
 }
 
@@ -44,7 +44,7 @@ impl ExitOutcome {
         }
     }
 
-    /// Adds the last lines of standard error to a message that names no cause.
+    /// Returns `message`, which names no cause, with the last lines of standard error.
     #[must_use]
     pub fn with_stderr(&self, message: String) -> String {
         with_stderr(message, &self.stderr_tail)
@@ -77,7 +77,7 @@ impl ProcessExit {
     }
 }
 
-/// Fits after "the agent".
+/// A phrase that fits after "the agent".
 impl fmt::Display for ProcessExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -99,9 +99,9 @@ pub enum EndedBy {
 /// Whether an agent did its work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It gave a successful result, and ended with code 0 unless we have ended it.
+    /// The agent gave a successful result, and ended with code 0 unless we have ended it.
     Success,
-    /// It did not.
+    /// The agent failed.
     Failure {
         /// Why.
         reason: FailureReason,

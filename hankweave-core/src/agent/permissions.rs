@@ -1,4 +1,4 @@
-//! Answers to an agent that asks before it acts.
+//! Answers to an agent that asks for permission before it acts.
 
 use serde::Serialize;
 
@@ -32,7 +32,7 @@ impl Permissions {
         }
     }
 
-    /// Whether a tool may work that is of this kind, as the protocol names it. The sort of an unknown kind is the widest one.
+    /// Whether a tool of this kind may work; kinds have the names of the Agent Client Protocol. An unknown kind counts as `execute`, the widest one.
     #[must_use]
     pub fn permit(self, kind: &str) -> bool {
         let permission = match kind {

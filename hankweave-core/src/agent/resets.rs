@@ -8,126 +8,132 @@ use crate::time::Timestamp;
 
 use self::clock::clock_time;
 
-/// The data of a time zone by its name, such as `Europe/Berlin`, in the form of TZif; without a name that of the machine, which may be a POSIX string as well.
+/// Returns the data of a time zone in the format TZif, by its name, such as `Europe/Berlin`. Without a name it returns the zone of the machine, which
+/// may be a POSIX string instead.
 pub type ZoneData<'a> = &'a dyn Fn(Option<&str>) -> Option<Vec<u8>>;
 
 /// Returns the moment at which the usage limit in `text` ends, as read at `now`; `None` if the text names none.
 ///
-/// Read are durations (`try again in 2 hours 5 minutes`, `reset after 18h20m`), clock times on the twelve and the twenty-four hour clock with or
+/// It reads durations (`try again in 2 hours 5 minutes`, `reset after 18h20m`), clock times on the twelve and the twenty-four hour clock with or
 /// without a day (`resets 4pm (UTC)`, `reset at 7pm (Asia/Tokyo)`, `at Nov 26th, 2026 3:05 PM`, `tomorrow at 9:30`, `Thu 10:00 AM`), ISO 8601, and
-/// seconds since 1970 (`limit reached|1795449600`). Zones are names, abbreviations or offsets; without one the machine's counts.
+/// seconds since 1970 (`limit reached|1795449600`). Zones are names, abbreviations or offsets; the default is the zone of the machine.
 ///
-/// Clock times are of whole minutes, so the limit has ended when the minute has. A clock time without a date is the next one, or one that has passed
-/// less than an hour ago: a limit that ends while its words are read does not last another day.
+/// A clock time means a whole minute, so the limit ends at the end of that minute. A clock time without a date is the next one, or one that passed less
+/// than an hour ago: a limit that ended just before its words are read must not last another day.
 #[must_use]
 pub fn limit_ends_at(text: &str, now: Timestamp, zone: ZoneData<'_>) -> Option<Timestamp> {
     let lower_case = text.to_ascii_lowercase();
-    let is_about_a_limit = ABOUT.iter().any(|word| lower_case.contains(word));
+    let is_about_a_limit = SUBJECT_WORDS.iter().any(|word| lower_case.contains(word));
     if !is_about_a_limit {
         return None;
     }
-    let fields = FIELDS.iter().find_map(|field| field.read(&lower_case, now));
-    fields.or_else(|| {
-        let is_of_a_plan = OF_A_PLAN.iter().any(|word| lower_case.contains(word));
-        // An ASCII letter has one position in both texts.
-        BEFORE.iter().find_map(|before| {
-            let mut found = lower_case.match_indices(before.words);
-            found.find_map(|(at, words)| {
-                let rest = &text[at + words.len()..];
-                let rest = rest.strip_prefix(['s', 'S']).unwrap_or(rest);
-                let may_be_short = before.is_of_a_limit || is_of_a_plan;
-                duration(rest, now)
-                    .filter(|_| may_be_short)
-                    .or_else(|| clock_time(rest, now, zone))
-            })
-        })
-    })
+    if let Some(end) = FIELDS.iter().find_map(|field| field.read(&lower_case, now)) {
+        return Some(end);
+    }
+    let is_about_plan = PLAN_WORDS.iter().any(|word| lower_case.contains(word));
+    for phrase in &LIMIT_WORDS {
+        for (at, words) in lower_case.match_indices(phrase.words) {
+            // Positions are equal in both texts, since only ASCII letters were changed.
+            let rest = &text[at + words.len()..];
+            let rest = rest.strip_prefix(['s', 'S']).unwrap_or(rest);
+            // `try again in 20s` alone is about single requests, not about a plan's limit.
+            if (phrase.is_about_limit || is_about_plan)
+                && let Some(end) = duration(rest, now)
+            {
+                return Some(end);
+            }
+            if let Some(end) = clock_time(rest, now, zone) {
+                return Some(end);
+            }
+        }
+    }
+    None
 }
 
-/// A text without any of these speaks of no limit.
-const ABOUT: [&str; 4] = ["limit", "quota", "exhausted", "credits"];
+/// A text without any of these words is about no limit.
+const SUBJECT_WORDS: [&str; 4] = ["limit", "quota", "exhausted", "credits"];
 
-/// A text without any of these may mean the limit of single requests, which is waited for otherwise.
-const OF_A_PLAN: [&str; 3] = ["usage limit", "quota", "session limit"];
+/// A text without any of these words may be about the rate of single requests; a retry waits for that, not this module.
+const PLAN_WORDS: [&str; 3] = ["usage limit", "quota", "session limit"];
 
-/// Words in front of a time.
-struct Before {
+/// Words in front of the time at which a limit ends.
+struct LimitWords {
     words: &'static str,
-    /// Whether the words are about a limit in every text.
-    is_of_a_limit: bool,
+    /// Whether the words mean the end of a plan's limit in every text.
+    is_about_limit: bool,
 }
 
-/// In this order: the clearest wording comes first.
-const BEFORE: [Before; 5] = [
-    Before {
+/// The order matters: the clearest wording comes first.
+const LIMIT_WORDS: [LimitWords; 5] = [
+    LimitWords {
         words: "reset",
-        is_of_a_limit: true,
+        is_about_limit: true,
     },
-    Before {
+    LimitWords {
         words: "try again",
-        is_of_a_limit: false,
+        is_about_limit: false,
     },
-    Before {
+    LimitWords {
         words: "available again",
-        is_of_a_limit: true,
+        is_about_limit: true,
     },
-    Before {
+    LimitWords {
         words: "retry",
-        is_of_a_limit: false,
+        is_about_limit: false,
     },
-    Before {
+    LimitWords {
         words: "until",
-        is_of_a_limit: false,
+        is_about_limit: false,
     },
 ];
 
-/// A number that programs read.
-struct Field {
-    /// In front of it, in lower case.
+/// Name of a number that is meant for programs.
+struct NumberField {
+    /// Text in front of the number, in lower case.
     name: &'static str,
-    /// It counts seconds from now on instead of from 1970 on.
+    /// Whether the number counts seconds from now on; otherwise from 1970 on.
     is_from_now: bool,
 }
 
-const FIELDS: [Field; 5] = [
-    Field {
+const FIELDS: [NumberField; 5] = [
+    NumberField {
         name: "limit reached|",
         is_from_now: false,
     },
-    Field {
+    NumberField {
         name: "resets_in_seconds",
         is_from_now: true,
     },
-    Field {
+    NumberField {
         name: "resets_at",
         is_from_now: false,
     },
-    Field {
+    NumberField {
         name: "resetsat",
         is_from_now: false,
     },
-    Field {
+    NumberField {
         name: "x-ratelimit-reset",
         is_from_now: false,
     },
 ];
 
-impl Field {
+impl NumberField {
     fn read(&self, lower_case: &str, now: Timestamp) -> Option<Timestamp> {
         let (_, rest) = lower_case.split_once(self.name)?;
         let number = leading_number(rest.trim_start_matches(['"', '\'', '\\', ':', '=', ' ']))?;
         match self.is_from_now {
             true => Some(now.after(std::time::Duration::from_secs(u64::try_from(number).ok()?))),
-            // A small number is no point in time, but a date, or seconds from now on.
-            false => moment(Some(number).filter(|number| *number > EPOCH)?),
+            // A small number is no time since 1970: it may be a date, or seconds from now on.
+            false => moment(Some(number).filter(|number| *number > MIN_SECONDS)?),
         }
     }
 }
 
-/// More than any date or duration, in seconds: September 2001.
-const EPOCH: i64 = 1_000_000_000;
+/// Numbers up to this may be dates or durations; a larger one is a time since 1970, in seconds. This one is September 2001.
+const MIN_SECONDS: i64 = 1_000_000_000;
 
-/// `in 2 days 3 hours`, ` after 18h20m10s`
+/// Reads a duration such as `in 2 days 3 hours` or ` after 18h20m10s`, and returns the moment at its end.
 fn duration(rest: &str, now: Timestamp) -> Option<Timestamp> {
     let lower_case = rest.trim_start_matches([' ', ':']).to_ascii_lowercase();
     let span = ["in ", "after "]
@@ -141,13 +147,13 @@ fn duration(rest: &str, now: Timestamp) -> Option<Timestamp> {
     Some(now.after(wait(span, 1_000)?))
 }
 
-/// A number of seconds, or of milliseconds, since 1970.
+/// Returns the moment that is `number` seconds, or milliseconds if that is a very large number, after the start of 1970.
 pub fn moment(number: i64) -> Option<Timestamp> {
-    /// More seconds than this are milliseconds.
-    const SECONDS: i64 = 100_000_000_000;
+    /// Numbers from here on are milliseconds.
+    const MIN_MILLIS: i64 = 100_000_000_000;
     match number {
         ..=0 => None,
-        1..SECONDS => Some(Timestamp::from_millis(number * 1_000)),
+        1..MIN_MILLIS => Some(Timestamp::from_millis(number * 1_000)),
         millis => Some(Timestamp::from_millis(millis)),
     }
 }

@@ -25,10 +25,10 @@ impl AskedResult {
     /// Longest result as JSON, in bytes; also the longest schema.
     pub const MAX_BYTES: usize = 16 << 10;
 
-    /// Beginning of the reason of a codon whose answer does not fit.
+    /// Beginning of the failure message of a codon whose answer does not fit.
     pub const UNMET: &'static str = "its answer is no result (`result`)";
 
-    /// Returns what is added to the prompt of an agent that takes no schema.
+    /// Returns the text that is added to the prompt of an agent that takes no schema.
     #[must_use]
     pub fn request(&self) -> String {
         let schema = Value::from(self.schema.clone());
@@ -37,14 +37,14 @@ impl AskedResult {
         )
     }
 
-    /// Whether providers that take no other schemas take this one: each object names all its keys as required and allows no others.
+    /// Whether also a strict provider takes this schema: each object requires all its keys and allows no others.
     #[must_use]
     pub fn is_strict(&self) -> bool {
         is_strict(&self.schema)
     }
 }
 
-/// Keywords whose meaning such providers know, besides those of objects, lists and choices.
+/// Keywords that every provider with schemas knows, besides those of objects, lists and choices.
 const PLAIN: [&str; 6] = ["type", "description", "title", "enum", "const", "$schema"];
 
 fn is_strict(schema: &Map<String, Value>) -> bool {

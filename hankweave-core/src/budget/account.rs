@@ -1,4 +1,7 @@
-//! Usage before a moment of a history (HANK-39).
+//! Usage of money and time up to a moment of a history of runs, computed from the records of their codons (HANK-39).
+//!
+//! The history is all runs from the newest back to the first one that it continues. The thread is the part that counts: codons that a rollback undid
+//! are not in it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,25 +13,26 @@ use crate::hank::LoopConfig;
 use crate::id::{CodonId, RunId};
 use crate::thread::{ThreadItem, runs_of_history, walk};
 
-/// A document with the thread that ends in its newest run, and what was used at each of its moments.
+/// A document with the thread that ends in its newest run; computes the usage at any moment of the thread.
 pub(super) struct ThreadLedger<'a> {
     state: &'a HankweaveState,
-    /// Newest first.
+    /// The codons of the thread, newest first.
     thread: Vec<ThreadItem<'a>>,
-    /// How many runs, from the newest, belong to this history: back to the first one of the thread.
-    runs: usize,
+    /// Number of runs, from the newest, that belong to the history.
+    run_count: usize,
 }
 
 /// Usage up to a moment.
 ///
-/// Money and time stay used, also those of runs that a rollback left. A codon or a loop that runs again has
-/// its own limits again: against those counts what is in the thread.
+/// The totals include codons that a rollback undid: their money and time stay used. The attempts are those of the thread alone, so a codon or loop
+/// that runs again after a rollback has its own limits again.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     /// Attempts of each codon of the thread; inside a loop, of each iteration.
     codons: HashMap<CodonId, Attempts>,
     /// Attempts by the id in hank.json, over all iterations.
     configured: HashMap<Box<str>, Attempts>,
+    /// Spending of all runs of the history.
     pub(super) spent: Usd,
     /// Whether more was spent than is known.
     pub(super) is_lower_bound: bool,
@@ -44,7 +48,9 @@ type Totals = (Usd, bool, Duration);
 struct Attempts {
     /// Cost of the agents alone.
     of_agents: Usd,
+    /// Cost of agents and sentinels.
     spent: Usd,
+    /// Time at work.
     time: Duration,
 }
 
@@ -61,26 +67,26 @@ impl<'a> ThreadLedger<'a> {
         Self {
             state,
             thread: walk(state, None).collect(),
-            runs: runs_of_history(state),
+            run_count: runs_of_history(state),
         }
     }
 
-    /// Everything up to now.
+    /// Returns the usage up to now.
     pub(super) fn now(&self) -> Account {
         let mut account = Account::default();
         self.thread.iter().for_each(|record| account.count(record));
-        // Runs that a rollback left are not in the thread.
+        // The thread lacks the codons that a rollback undid, so the totals are counted again over all runs.
         account.set_totals((Usd::ZERO, false, Duration::ZERO));
-        self.runs().for_each(|run| account.add_run(run));
+        self.history_runs().for_each(|run| account.add_run(run));
         account
     }
 
-    /// Visits the records of the thread, oldest first, each with everything before it.
+    /// Visits the records of the thread, oldest first, each with the usage before it.
     pub(super) fn each_record(&self, mut visit: impl FnMut(&ThreadItem<'a>, &Account)) {
         let before_runs = self.before_runs();
         let mut account = Account::default();
         for record in self.thread.iter().rev() {
-            // The thread has the codons of a run from its first one on.
+            // At the first codon of a run, the totals are those of all earlier runs, codons that a rollback undid included.
             if record.codon_index_in_run == 0 {
                 let before = before_runs.get(&record.run.run_id);
                 let before = before.copied().unwrap_or_default();
@@ -91,11 +97,11 @@ impl<'a> ThreadLedger<'a> {
         }
     }
 
-    /// Totals before each run of the history.
+    /// Returns the totals before each run of the history.
     fn before_runs(&self) -> HashMap<&RunId, Totals> {
         let mut account = Account::default();
-        let mut before = HashMap::with_capacity(self.runs);
-        let runs: Vec<&RunRecord> = self.runs().collect();
+        let mut before = HashMap::with_capacity(self.run_count);
+        let runs: Vec<&RunRecord> = self.history_runs().collect();
         for run in runs.into_iter().rev() {
             let totals = (account.spent, account.is_lower_bound, account.elapsed);
             before.insert(&run.run_id, totals);
@@ -106,17 +112,17 @@ impl<'a> ThreadLedger<'a> {
 
     /// Whether a crash interrupted a codon of the history.
     pub(super) fn has_lost_time(&self) -> bool {
-        let mut crashed = self.runs().filter(|run| run.status == RunStatus::Crashed);
+        let mut crashed = self.history_runs().filter(|run| run.status == RunStatus::Crashed);
         crashed.any(|run| run.codons.iter().any(|codon| codon.crashed()))
     }
 
-    fn runs(&self) -> impl Iterator<Item = &RunRecord> {
-        self.state.runs.iter().take(self.runs).map(AsRef::as_ref)
+    fn history_runs(&self) -> impl Iterator<Item = &RunRecord> {
+        self.state.runs.iter().take(self.run_count).map(AsRef::as_ref)
     }
 }
 
 impl Account {
-    /// Adds a record of the thread.
+    /// Adds a record of the thread to the attempts and to the totals.
     pub(super) fn count(&mut self, record: &ThreadItem<'_>) {
         let id = record.codon.codon_id();
         self.codons.entry(id.clone()).or_default().add(record);
@@ -150,12 +156,12 @@ impl Account {
         self.codons.get(id).copied().unwrap_or_default().of_agents
     }
 
-    /// The cost of a codon of hank.json, in all iterations.
+    /// Returns the cost of a codon of hank.json, in all iterations.
     pub(super) fn dollars_of_configured(&self, id: &str) -> Usd {
         self.configured.get(id).copied().unwrap_or_default().spent
     }
 
-    /// The cost of the codons of this loop.
+    /// Returns the cost of the codons of this loop.
     pub(super) fn dollars_of_loop(&self, found: &LoopConfig) -> Usd {
         let ids = found.codons.iter().map(|codon| codon.id.as_str());
         ids.map(|id| self.dollars_of_configured(id)).sum()
@@ -166,7 +172,7 @@ impl Account {
         self.codons.get(id).copied().unwrap_or_default().time
     }
 
-    /// How long the codons of this loop took. Ids are unique in the whole hank.
+    /// Returns how long the codons of this loop took. Ids are unique in the whole hank.
     pub(super) fn time_of_loop(&self, found: &LoopConfig) -> Duration {
         let ids = found.codons.iter().map(|codon| codon.id.as_str());
         let times = ids.filter_map(|id| self.configured.get(id));

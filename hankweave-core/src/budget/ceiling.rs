@@ -1,4 +1,4 @@
-//! Total budget: the limit on everything together.
+//! Total budget ("ceiling"): the limit on the money and time of a run together with the runs that it continues.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use crate::time::short_duration;
 /// The ceiling of a run and of the runs that it continues; absent means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ceiling {
-    /// Money.
+    /// Limit of money.
     pub max_dollars: Option<Usd>,
-    /// Time in which codons are at work.
+    /// Limit of the time in which codons are at work.
     pub max_time: Option<Duration>,
 }
 
 impl Ceiling {
-    /// The ceiling of a run of `hank`: `self`, which comes from the command line, else the one of the hank;
-    /// each currency for itself (HANK-30).
+    /// Returns the ceiling of a run of `hank`. `self` comes from the command line; a limit that it lacks, of money or of time, is taken from the hank
+    /// (HANK-30).
     #[must_use]
     pub fn or_from_hank(self, hank: &Hank) -> Self {
         let budget = hank.budget();
@@ -40,6 +40,7 @@ pub struct CeilingUse {
     spent: Usd,
     /// Whether more was spent than is known.
     is_lower_bound: bool,
+    /// Time at work.
     elapsed: Duration,
 }
 
@@ -48,7 +49,7 @@ impl CeilingUse {
     #[must_use]
     pub fn of(ceiling: Ceiling, state: &HankweaveState) -> Self {
         let account = ThreadLedger::new(state).now();
-        // What was spent before a run that started over counts against nothing.
+        // Runs before one that started over do not count.
         let mut counting = state.runs.iter().take(runs_of_history(state));
         Self {
             ceiling,
@@ -82,34 +83,34 @@ impl CeilingUse {
     pub fn more(&self) -> Ceiling {
         let second = Duration::from_secs(1);
         Ceiling {
-            max_dollars: self.dollars().map(|most| enough(self.spent, most)),
-            max_time: self.time().map(|most| {
+            max_dollars: self.used_up_dollars().map(|most| enough(self.spent, most)),
+            max_time: self.used_up_time().map(|most| {
                 Duration::from_secs(self.elapsed.saturating_add(most).saturating_add(second).as_secs())
             }),
         }
     }
 
-    /// Returns by how much more money than the ceiling was spent, after both amounts; `None` within the ceiling.
+    /// Returns, in words, the money spent, the ceiling and the amount above it; `None` within the ceiling.
     #[must_use]
     pub fn over_budget(&self) -> Option<String> {
         over_budget(self.spent, self.ceiling.max_dollars?, self.is_lower_bound)
     }
 
-    /// The money of the ceiling, when it is used up.
-    fn dollars(&self) -> Option<Usd> {
+    /// Returns the ceiling's limit of money if it is used up.
+    fn used_up_dollars(&self) -> Option<Usd> {
         self.ceiling.max_dollars.filter(|most| self.spent >= *most)
     }
 
-    /// The time of the ceiling, when it is used up.
-    fn time(&self) -> Option<Duration> {
+    /// Returns the ceiling's limit of time if it is used up.
+    fn used_up_time(&self) -> Option<Duration> {
         self.ceiling.max_time.filter(|most| self.elapsed >= *most)
     }
 }
 
-/// `used $0.6000 of $0.5000`, of what is used up
+/// `used $0.6000 of $0.5000`: the limit that is used up, money first.
 impl fmt::Display for CeilingUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.dollars(), self.time()) {
+        match (self.used_up_dollars(), self.used_up_time()) {
             (Some(most), _) => write!(f, "used {} of {most}", self.spent.display(self.is_lower_bound)),
             (None, Some(most)) => {
                 let (elapsed, most) = (short_duration(self.elapsed), short_duration(most));
@@ -120,8 +121,10 @@ impl fmt::Display for CeilingUse {
     }
 }
 
-/// Returns `most` on top of the amount that people see as spent, in whole cents, and more than was spent in any case.
+/// Returns `most` more than was spent, in whole cents. The amount spent is rounded down to the decimals that people see, but the result is more than
+/// the exact amount in any case.
 fn enough(spent: Usd, most: Usd) -> Usd {
+    /// Billionths of a dollar in the last decimal that people see.
     const SHOWN: u64 = 100_000;
     let shown = Usd::from_nanos(spent.as_nanos() / SHOWN * SHOWN);
     let sum = whole_cents(shown + most);
@@ -131,13 +134,13 @@ fn enough(spent: Usd, most: Usd) -> Usd {
     }
 }
 
-/// The next amount of whole cents.
+/// Rounds up to whole cents.
 fn whole_cents(amount: Usd) -> Usd {
     const CENT: u64 = 10_000_000;
     Usd::from_nanos(amount.as_nanos().div_ceil(CENT).saturating_mul(CENT))
 }
 
-/// Seconds of hank.json; more than a duration can hold is as good as no limit.
+/// Returns a number of seconds from hank.json as a duration. A number that is too large becomes the longest duration, which is as good as no limit.
 pub(super) fn duration(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }

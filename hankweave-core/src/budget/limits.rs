@@ -1,4 +1,8 @@
 //! Limits of one codon at its start (HANK-33 to HANK-38).
+//!
+//! A codon may be limited by its own budget, by that of its loop, by a share of the hank's or loop's money, and by the ceiling (the total budget). What
+//! earlier attempts and codons have used is subtracted from each; the lowest limit counts. [`HankBudgets`] has the budgets, [`Scope`] computes the limits
+//! of one codon, and [`RunBudgets`] avoids counting the usage again for each codon of a run.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -16,49 +20,49 @@ use crate::thread::{ThreadItem, ThreadTip};
 /// The limits of one execution of a codon; absent means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CodonLimits {
-    /// Money.
+    /// Money of the agent: the lowest of all limits.
     pub dollars: Option<Usd>,
-    /// The codon's own limit, and what its earlier attempts have used of it.
+    /// The codon's own limit of money as configured, and the amount that its earlier attempts have used.
     pub own_dollars: Option<(Usd, Usd)>,
     /// Time from the start of the codon.
     pub time: Option<Duration>,
-    /// Tokens that models write, all together.
+    /// Sum of the tokens that models write.
     pub output_tokens: Option<u64>,
-    /// Tokens of the largest turn, those that the model reads and those that it writes.
+    /// Tokens of the largest turn, read and written together.
     pub context_tokens: Option<u64>,
     /// Action at a limit, if codon, loop or hank set one.
     pub on_exceeded: Option<OnExceeded>,
-    /// Whether the money is the share of a larger amount that is allotted to the codon, or to its loop (HANK-31).
+    /// Whether `dollars` is the share of a larger amount that is allotted to the codon, or to its loop (HANK-31).
     pub is_share: bool,
-    /// Which of them are what is left of the ceiling.
+    /// Whether `dollars` and `time` are what is left of the ceiling.
     pub of_the_ceiling: PartOf,
-    /// Which of them are what is left of the budget of the loop.
+    /// Whether `dollars` and `time` are what is left of the budget of the loop.
     pub of_the_loop: PartOf,
-    /// The ceiling, of which earlier codons may have used a part.
+    /// The whole ceiling, of which earlier codons may have used a part.
     pub ceiling: Ceiling,
-    /// The budget of the loop, of which earlier codons may have used a part.
+    /// The whole budget of the loop, of which earlier codons may have used a part.
     pub loop_budget: Ceiling,
     /// The money that is left of the ceiling, for the agent and the sentinels of the codon together (SENT-10).
     pub left_of_ceiling: Option<Usd>,
-    /// The money that is left of the limit of its loop, for agents and sentinels together. It holds back the sentinels alone: that of the agent is in
+    /// The money that is left of the limit of the loop, for agents and sentinels together. It limits only the sentinels; the agent is limited by
     /// `dollars` (SENT-20).
     pub left_of_loop: Option<Usd>,
 }
 
-/// Limits of a codon that are the rest of a larger limit: when such a limit is reached, the larger one is used up.
+/// Which limits of a codon are the rest of a larger limit: if such a limit is reached, the larger one is used up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartOf {
-    /// Money.
+    /// The limit of money.
     pub dollars: bool,
-    /// Time.
+    /// The limit of time.
     pub time: bool,
 }
 
 impl CodonLimits {
     /// Returns the limits that are left for the codon `id` of `thread` when its agent continues in `session`.
     ///
-    /// The tokens written there count; a codon that begins again has all its tokens again.
+    /// Output tokens that were written in that session count; a codon that starts a new session has all its tokens again.
     #[must_use]
     pub fn going_on(mut self, thread: &ThreadTip<'_>, id: &CodonId, session: &SessionId) -> Self {
         let written = thread
@@ -70,10 +74,11 @@ impl CodonLimits {
         self
     }
 
-    /// Whether this limit is what was left of the ceiling.
+    /// Whether the reached limit is what was left of the ceiling.
     #[must_use]
     pub fn is_of_the_ceiling(&self, exceeded: &BudgetExceeded) -> bool {
         match exceeded {
+            // The second case: agent and sentinels together have reached the ceiling.
             BudgetExceeded::Cost { limit, .. } => {
                 self.of_the_ceiling.dollars
                     || (self.dollars != Some(*limit) && self.left_of_ceiling == Some(*limit))
@@ -83,7 +88,7 @@ impl CodonLimits {
         }
     }
 
-    /// Returns a limit with the total budget or the budget of the loop, where it is what was left of that.
+    /// Adds to a reached limit the larger budget of which it is the rest: the ceiling or the budget of the loop.
     pub(super) fn with_larger(&self, exceeded: BudgetExceeded) -> BudgetExceeded {
         let of_the_ceiling = self.is_of_the_ceiling(&exceeded);
         let of_the_loop = |is_part: bool| is_part && !of_the_ceiling;
@@ -111,7 +116,7 @@ impl CodonLimits {
         }
     }
 
-    /// Returns a limit with what earlier attempts have used of it, where it is the codon's own.
+    /// If the reached limit is the rest of the codon's own limit, returns that whole limit with the usage of all attempts.
     #[must_use]
     pub fn over_all_attempts(&self, exceeded: BudgetExceeded) -> BudgetExceeded {
         match (exceeded, self.own_dollars) {
@@ -124,12 +129,13 @@ impl CodonLimits {
                     share: false,
                 },
                 Some((own, before)),
+                // The limit is what the earlier attempts left; nothing, if they used more than `own`.
             ) if limit + before == own.max(before) => BudgetExceeded::of_money(own, used + before),
             (exceeded, _) => exceeded,
         }
     }
 
-    /// Returns the action at this limit: that of the codon, loop or hank. By default the run pauses when
+    /// Returns the action at the reached limit: that of the codon, loop or hank. By default the run pauses if
     /// the ceiling is used up, and otherwise the codon counts as completed.
     #[must_use]
     pub fn consequence(&self, exceeded: &BudgetExceeded) -> OnExceeded {
@@ -141,7 +147,7 @@ impl CodonLimits {
     }
 }
 
-/// Returns the limits of `entry` if it starts now, after everything recorded.
+/// Returns the limits of `entry` if it starts now, after the usage that `state` records.
 ///
 /// Codons and loops that `hank` does not have, because hank.json was changed, are limited by `ceiling` alone.
 #[must_use]
@@ -149,15 +155,16 @@ pub fn limits(hank: &Hank, ceiling: Ceiling, state: &HankweaveState, entry: &Pla
     RunBudgets::of(hank, ceiling).limits(state, entry)
 }
 
-/// Budgets of a run that continues: what was used is counted once, codon by codon, and not again for each of them.
+/// Budgets of a run in progress. Each call counts only the codons that have ended since the last call, not the whole history again.
 #[derive(Debug)]
 pub struct RunBudgets<'h> {
     budgets: HankBudgets<'h>,
     account: Account,
+    /// The run in progress, as far as `account` has counted it; `None` if the next call has to count everything.
     counted: Option<CountedRun>,
 }
 
-/// A running run of which each codon has ended and is in the account.
+/// The run in progress, and the number of its codons that are counted.
 #[derive(Debug)]
 struct CountedRun {
     run_id: RunId,
@@ -165,7 +172,7 @@ struct CountedRun {
 }
 
 impl<'h> RunBudgets<'h> {
-    /// Nothing is counted yet.
+    /// Returns the budgets of a run; nothing is counted yet.
     #[must_use]
     pub fn of(hank: &'h Hank, ceiling: Ceiling) -> Self {
         Self {
@@ -175,12 +182,14 @@ impl<'h> RunBudgets<'h> {
         }
     }
 
-    /// Returns the limits of `entry` as [`limits`] does, for a document that has followed the one of the last call.
+    /// Returns the limits of `entry` as [`limits`] does. `state` must be a later state of the document of the last call.
     pub fn limits(&mut self, state: &HankweaveState, entry: &PlanEntry) -> CodonLimits {
         self.count(state);
         self.budgets.limits(&self.account, entry)
     }
 
+    /// Brings the account up to date: adds the new codons of the run in progress. In another run, or with a codon that has not ended and may still change,
+    /// it counts everything again.
     fn count(&mut self, state: &HankweaveState) {
         let has_ended = |run: &&RunRecord| run.codons.last().is_none_or(|codon| codon.is_terminal());
         let newest = state.runs.front().map(AsRef::as_ref).filter(has_ended);
@@ -203,14 +212,14 @@ impl<'h> RunBudgets<'h> {
     }
 }
 
-/// Budgets of a hank and its ceiling, with what is needed to look up an entry of a plan without searching the hank.
+/// Budgets of a hank and its ceiling, with an index of the hank's items.
 #[derive(Debug)]
 pub(super) struct HankBudgets<'h> {
     hank: &'h Hank,
     ceiling: Ceiling,
-    /// Positions of codons and loops in the hank, which share one namespace.
+    /// Index in `hank.items` of each codon outside of loops and of each loop, by id.
     items: HashMap<&'h str, usize>,
-    /// The dollars of the ceiling as its children share them.
+    /// The dollars of the ceiling, shared among the hank's items; `None` without a limit of money.
     pool: Option<Pool>,
 }
 
@@ -221,8 +230,8 @@ impl<'h> HankBudgets<'h> {
             HankItem::Codon(codon) => pool_share(codon, shares),
             HankItem::Loop(found) => {
                 let budget = found.budget.as_ref();
-                let capped = budget.is_some_and(|budget| budget.max_dollars.is_some());
-                PoolShare::new(found.id.as_str(), shares, capped)
+                let has_limit = budget.is_some_and(|budget| budget.max_dollars.is_some());
+                PoolShare::new(found.id.as_str(), shares, has_limit)
             }
         };
         let pool = |total| Pool::new(total, hank.budget(), hank.items.iter().map(child).collect());
@@ -234,18 +243,21 @@ impl<'h> HankBudgets<'h> {
         }
     }
 
-    /// Returns the limits after the usage in `account`.
+    /// Returns the limits that are left for `entry` after the usage in `account`.
     pub(super) fn limits(&self, account: &Account, entry: &PlanEntry) -> CodonLimits {
         let scope = Scope {
             budgets: self,
-            found: self.loop_of(entry),
+            in_loop: self.loop_of(entry),
             account,
             entry,
         };
         let codon = self.hank.codon(entry.codon_id.configured());
         let own = codon.and_then(|codon| codon.budget).unwrap_or_default();
         let of_container = |budget: Option<&ContainerBudget>| budget.and_then(|budget| budget.on_exceeded);
-        let on_exceeded = own.on_exceeded.or_else(|| of_container(scope.of_loop()));
+        let on_exceeded = own
+            .on_exceeded
+            .or_else(|| of_container(scope.configured_loop_budget()));
+        // What is left of the codon's own limits.
         let own_dollars = own.max_dollars.map(|own| own.saturating_sub(scope.used()));
         let own_time = own.max_time_seconds.map(|own| scope.left_of_time(own));
         let left_of_loop = scope.left_of_loop();
@@ -288,22 +300,24 @@ impl<'h> HankBudgets<'h> {
     }
 }
 
+/// Returns the claim of a codon on the pool of its hank or loop.
 fn pool_share(codon: &CodonConfig, shares: Option<&BTreeMap<String, f64>>) -> PoolShare {
-    let capped = codon.budget.is_some_and(|budget| budget.max_dollars.is_some());
-    PoolShare::new(codon.id.as_str(), shares, capped)
+    let has_limit = codon.budget.is_some_and(|budget| budget.max_dollars.is_some());
+    PoolShare::new(codon.id.as_str(), shares, has_limit)
 }
 
-/// Everything that limits one codon, from the outside in.
+/// One codon with all that limits it.
 struct Scope<'a> {
     budgets: &'a HankBudgets<'a>,
-    found: Option<&'a LoopConfig>,
+    /// The loop that contains the codon.
+    in_loop: Option<&'a LoopConfig>,
     account: &'a Account,
     entry: &'a PlanEntry,
 }
 
 impl Scope<'_> {
-    fn of_loop(&self) -> Option<&ContainerBudget> {
-        self.found.and_then(|found| found.budget.as_ref())
+    fn configured_loop_budget(&self) -> Option<&ContainerBudget> {
+        self.in_loop.and_then(|found| found.budget.as_ref())
     }
 
     fn left_of_ceiling(&self) -> Option<Usd> {
@@ -311,52 +325,55 @@ impl Scope<'_> {
         Some(total.saturating_sub(self.account.spent))
     }
 
+    /// Returns the whole budget of the loop.
     fn loop_budget(&self) -> Ceiling {
-        let budget = self.of_loop();
+        let budget = self.configured_loop_budget();
         Ceiling {
             max_dollars: budget.and_then(|budget| budget.max_dollars),
             max_time: budget.and_then(|budget| budget.max_time_seconds).map(duration),
         }
     }
 
+    /// Returns what is left of the budget of the loop.
     fn left_of_loop(&self) -> Ceiling {
-        let Ceiling {
-            max_dollars,
-            max_time,
-        } = self.loop_budget();
-        let used = |dollars: Usd, found| dollars.saturating_sub(self.account.dollars_of_loop(found));
-        let taken = |time: Duration, found| time.saturating_sub(self.account.time_of_loop(found));
+        let Some(in_loop) = self.in_loop else {
+            return Ceiling::default();
+        };
+        let whole = self.loop_budget();
+        let dollars_used = self.account.dollars_of_loop(in_loop);
+        let time_used = self.account.time_of_loop(in_loop);
         Ceiling {
-            max_dollars: max_dollars.zip(self.found).map(|(cap, found)| used(cap, found)),
-            max_time: max_time.zip(self.found).map(|(cap, found)| taken(cap, found)),
+            max_dollars: whole.max_dollars.map(|limit| limit.saturating_sub(dollars_used)),
+            max_time: whole.max_time.map(|limit| limit.saturating_sub(time_used)),
         }
     }
 
-    /// The lowest of all limits, and whether that is what is left of the ceiling; `own` is what is left of the codon's own.
+    /// Returns the lowest of all limits of money, and whether that is what is left of the ceiling; `own` is what is left of the codon's own limit.
     fn dollars(&self, own: Option<Usd>) -> (Option<Usd>, bool) {
         let left = self.left_of_ceiling();
         let allotted = self.allotted();
-        let (inside, limited) = match self.found {
-            // A loop without a limit of its own passes on what is left of the ceiling, in shares if it has
-            // any.
-            Some(found) => {
-                let inside = self.dollars_in_loop(found, left, allotted);
-                let alone = self.dollars_in_loop(found, None, allotted);
-                let part = inside.filter(|inside| Some(*inside) != left);
-                (inside, least([alone, part]))
+        // `inside` is the limit that loop and shares set; `not_ceiling` is that limit as far as it is another one than `left`.
+        let (inside, not_ceiling) = match self.in_loop {
+            // A loop without a limit of its own passes on what is left of the ceiling, in shares if it has any. A share counts as another limit
+            // than the ceiling.
+            Some(in_loop) => {
+                let inside = self.dollars_in_loop(in_loop, left, allotted);
+                let without_ceiling = self.dollars_in_loop(in_loop, None, allotted);
+                let share = inside.filter(|inside| Some(*inside) != left);
+                (inside, least([without_ceiling, share]))
             }
             None => {
                 let inside = allotted.map(|allotted| allotted.saturating_sub(self.used()));
                 (inside, inside)
             }
         };
-        let others = least([limited, own]);
+        let others = least([not_ceiling, own]);
         (least([left, inside, own]), is_of_the_ceiling(left, others))
     }
 
-    /// Returns the hank's allotment to the codon, or to its loop.
+    /// Returns the money that the hank's pool allots to the codon, or to its loop; `None` without shares.
     fn allotted(&self) -> Option<Usd> {
-        let id = match self.found {
+        let id = match self.in_loop {
             Some(found) => found.id.as_str(),
             None => self.entry.codon_id.configured(),
         };
@@ -366,15 +383,17 @@ impl Scope<'_> {
         budgets.pool.as_ref()?.allotted(index, used)
     }
 
-    /// Inside a loop, which has an envelope for all its iterations (HANK-34).
+    /// Returns the limit of money of a codon in a loop, which has one envelope for all its iterations (HANK-34). `left` is what is left of the ceiling,
+    /// `allotted` the hank's allotment to the loop.
     fn dollars_in_loop(&self, found: &LoopConfig, left: Option<Usd>, allotted: Option<Usd>) -> Option<Usd> {
         let used = self.account.dollars_of_loop(found);
         let cap = found.budget.as_ref().and_then(|budget| budget.max_dollars);
-        let at_its_beginning = left.map(|left| left + used);
-        let envelope = least([cap, allotted, at_its_beginning])?;
+        // `cap` and `allotted` count from the start of the loop, so what was left of the ceiling then is compared; `used` is subtracted below.
+        let left_at_start = left.map(|left| left + used);
+        let envelope = least([cap, allotted, left_at_start])?;
         let shares = found.budget.as_ref().map(|budget| &budget.shares);
         let children = found.codons.iter().map(|codon| pool_share(codon, shares));
-        let pool = Pool::new(envelope, self.of_loop(), children.collect());
+        let pool = Pool::new(envelope, self.configured_loop_budget(), children.collect());
         let rest = pool.total.saturating_sub(used);
         let id = self.entry.codon_id.configured();
         let index = found.codons.iter().position(|codon| codon.id.as_str() == id)?;
@@ -382,9 +401,9 @@ impl Scope<'_> {
             let id = found.codons[index].id.as_str();
             self.account.dollars_of_configured(id)
         };
-        let part = pool.allotted(index, used);
-        let part = part.map(|part| part.saturating_sub(used(index)));
-        Some(part.map_or(rest, |part| part.min(rest)))
+        let share = pool.allotted(index, used);
+        let share_left = share.map(|share| share.saturating_sub(used(index)));
+        Some(share_left.map_or(rest, |share_left| share_left.min(rest)))
     }
 
     /// Returns the cost of earlier attempts at this codon.
@@ -392,12 +411,13 @@ impl Scope<'_> {
         self.account.dollars_of_codon(&self.entry.codon_id)
     }
 
-    /// Returns what is left of the codon's own limit of time, in seconds.
+    /// Returns what is left of the codon's own limit of time; `own` is the whole limit, in seconds.
     fn left_of_time(&self, own: f64) -> Duration {
         duration(own).saturating_sub(self.account.time_of_codon(&self.entry.codon_id))
     }
 
-    /// As for money.
+    /// Returns the lowest of all limits of time, and whether that is what is left of the ceiling. `own` and `in_loop` are what is left of the limits of
+    /// codon and loop.
     fn time(&self, own: Option<Duration>, in_loop: Option<Duration>) -> (Option<Duration>, bool) {
         let total = self.budgets.ceiling.max_time;
         let left = total.map(|total| total.saturating_sub(self.account.elapsed));
@@ -406,18 +426,18 @@ impl Scope<'_> {
     }
 }
 
-/// The lowest of the limits that there are.
+/// Returns the lowest limit; `None` if there is none.
 fn least<T: Ord, const N: usize>(limits: [Option<T>; N]) -> Option<T> {
     limits.into_iter().flatten().min()
 }
 
-/// Whether a limit is what is left of a larger one, and not the codon's own.
+/// Whether `limit` is `left`, what is left of a larger limit, and not the codon's own.
 fn is_part<T: PartialEq>(limit: Option<T>, left: Option<T>, own: Option<T>) -> bool {
     limit.is_some() && limit == left && limit != own
 }
 
-/// Whether what is left of the ceiling is less than every other limit. Where both are equal the codon may end
-/// at its own, and the run pauses before the next one, for which nothing is left.
+/// Whether `left`, what is left of the ceiling, is less than every other limit. If both are equal, the codon ends at the other limit, and the run
+/// pauses before the next codon, for which nothing is left. If nothing is left already, the ceiling counts.
 fn is_of_the_ceiling<T: PartialOrd + Default>(left: Option<T>, others: Option<T>) -> bool {
     match (left, others) {
         (Some(left), Some(others)) => left < others || left == T::default(),

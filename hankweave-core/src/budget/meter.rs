@@ -1,4 +1,4 @@
-//! Usage of an agent so far (HANK-36, HANK-37).
+//! Usage of a codon while its agent works, compared with the codon's limits (HANK-36, HANK-37).
 
 use std::time::Duration;
 
@@ -10,17 +10,19 @@ use crate::cost::{ModelUsage, TokenUsage, Usd};
 #[derive(Debug, Clone)]
 pub struct Meter {
     limits: CodonLimits,
+    /// Cost of the agent.
     dollars: Usd,
+    /// Cost of the sentinels.
     of_sentinels: Usd,
     output_tokens: u64,
-    /// Of the largest turn so far.
+    /// Tokens of the largest turn so far.
     context_tokens: u64,
     /// Whether the agent reports that it has spent all its money.
     spent: bool,
 }
 
 impl Meter {
-    /// Nothing is used yet.
+    /// Returns a meter with nothing used.
     #[must_use]
     pub fn new(limits: CodonLimits) -> Self {
         Self {
@@ -33,9 +35,9 @@ impl Meter {
         }
     }
 
-    /// Counts one model message: all that it has used so far, and how much of that is new.
+    /// Counts one model message; `usage` is all that it has used so far, `added` the part not counted before.
     ///
-    /// That of a sub-agent is paid for as well, and has a context of its own; that of several requests together has none.
+    /// `has_other_context` excludes it from the context of the main conversation: the message is a sub-agent's, or a sum of several requests.
     pub fn message(&mut self, usage: ModelUsage, added: ModelUsage, has_other_context: bool) {
         self.dollars += added.cost;
         self.output_tokens = self.output_tokens.saturating_add(added.tokens.output_tokens);
@@ -49,7 +51,7 @@ impl Meter {
         self.of_sentinels = cost;
     }
 
-    /// The agent ended because it had spent all its money, by its own count.
+    /// Notes that the agent ended because it had spent all its money, by its own count.
     pub fn spent(&mut self) {
         self.spent = true;
     }
@@ -60,27 +62,28 @@ impl Meter {
         self.limits.dollars.is_some() || self.limits.left_of_ceiling.is_some()
     }
 
-    /// The money that is left for another process of the codon; `None` without a limit.
+    /// Returns the money that is left for another process of the codon; `None` without a limit.
     #[must_use]
     pub fn dollars_left(&self) -> Option<Usd> {
         let limit = self.limits.dollars?;
         let left = limit.saturating_sub(self.dollars);
-        let whole = self.limits.left_of_ceiling;
-        Some(whole.map_or(left, |whole| left.min(whole.saturating_sub(self.whole()))))
+        let of_ceiling = self.limits.left_of_ceiling;
+        let of_ceiling = of_ceiling.map(|limit| limit.saturating_sub(self.total_cost()));
+        Some(of_ceiling.map_or(left, |of_ceiling| left.min(of_ceiling)))
     }
 
     /// Returns the cost of agent and sentinels together.
-    fn whole(&self) -> Usd {
+    fn total_cost(&self) -> Usd {
         self.dollars + self.of_sentinels
     }
 
-    /// Replaces the sums over messages by what the agent itself reports for everything so far.
+    /// Replaces the sums over messages by the totals that the agent itself reports.
     pub fn set_totals(&mut self, dollars: Usd, tokens: TokenUsage) {
         self.dollars = dollars;
         self.output_tokens = tokens.output_tokens;
     }
 
-    /// The limit that is reached after `elapsed`, if one is: used is not less than the limit (HANK-37).
+    /// Returns the limit that is reached after `elapsed`, if any; usage equal to a limit reaches it (HANK-37).
     #[must_use]
     pub fn exceeded(&self, elapsed: Duration) -> Option<BudgetExceeded> {
         let reached = self.reached(elapsed)?;
@@ -97,9 +100,10 @@ impl Meter {
         if let Some(limit) = cost {
             return Some(BudgetExceeded::of_money(limit, self.dollars));
         }
-        let whole = limits.left_of_ceiling.filter(|limit| self.whole() >= *limit);
-        if let Some(limit) = whole.filter(|_| self.of_sentinels > Usd::ZERO) {
-            return Some(BudgetExceeded::of_money(limit, self.whole()));
+        // Without sentinels, `dollars` already includes what is left of the ceiling.
+        let ceiling = limits.left_of_ceiling.filter(|limit| self.total_cost() >= *limit);
+        if let Some(limit) = ceiling.filter(|_| self.of_sentinels > Usd::ZERO) {
+            return Some(BudgetExceeded::of_money(limit, self.total_cost()));
         }
         if let Some(limit) = limits.time.filter(|limit| elapsed >= *limit) {
             return Some(BudgetExceeded::of_time(limit, elapsed));

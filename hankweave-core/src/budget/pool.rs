@@ -1,46 +1,46 @@
-//! Money that the children of a container share (HANK-31, HANK-32).
+//! Money that the children of a container share: the codons and loops of a hank, or the codons of a loop (HANK-31, HANK-32).
 
 use std::collections::BTreeMap;
 
 use crate::cost::Usd;
 use crate::hank::{Allocation, ContainerBudget};
 
-/// All shares together, in the unit in which shares are counted.
-const WHOLE: u64 = 1_000_000_000;
+/// All shares together: shares are counted in billionths of the pool.
+const ALL_SHARES: u64 = 1_000_000_000;
 
 /// The money of a hank or of a loop.
 #[derive(Debug, Clone)]
 pub(super) struct Pool {
     pub(super) total: Usd,
     allocation: Allocation,
-    /// In the order of hank.json.
+    /// The children in the order of hank.json.
     children: Vec<PoolShare>,
-    /// Unallotted rest.
+    /// The part of `total` that is not given away in shares.
     rest: Usd,
-    /// For each child, how many divide the rest from there on: those with neither share nor limit.
-    waiting: Vec<u64>,
+    /// For each child, the number of children from it on that divide `rest`: those with neither share nor limit.
+    sharers_from: Vec<u64>,
 }
 
-/// A codon, or a loop as a whole.
+/// The claim of a codon, or of a loop as a whole, on a pool.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PoolShare {
-    /// In billionths of the pool.
+    /// Share in billionths of the pool, if hank.json sets one.
     share: Option<u64>,
-    /// Whether it has a limit of its own, so that it gets no part of the rest.
-    capped: bool,
+    /// Whether the child has a limit of its own, and so does not count among those that divide the rest.
+    has_limit: bool,
 }
 
 impl PoolShare {
-    pub(super) fn new(id: &str, shares: Option<&BTreeMap<String, f64>>, capped: bool) -> Self {
+    pub(super) fn new(id: &str, shares: Option<&BTreeMap<String, f64>>, has_limit: bool) -> Self {
         let share = shares.and_then(|shares| shares.get(id)).copied();
         Self {
             share: share.map(billionths),
-            capped,
+            has_limit,
         }
     }
 }
 
-/// A fraction in billionths; everything after that is exact.
+/// Returns a fraction in billionths; all computation after that is exact.
 fn billionths(share: f64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -59,22 +59,22 @@ impl Pool {
 
     fn with(total: Usd, allocation: Allocation, children: Vec<PoolShare>) -> Self {
         let shared: u64 = children.iter().filter_map(|child| child.share).sum();
-        let mut waiting: Vec<u64> = Vec::with_capacity(children.len());
+        let mut sharers_from: Vec<u64> = Vec::with_capacity(children.len());
         for child in children.iter().rev() {
-            let after = waiting.last().copied().unwrap_or(0);
-            waiting.push(after + u64::from(child.share.is_none() && !child.capped));
+            let after = sharers_from.last().copied().unwrap_or(0);
+            sharers_from.push(after + u64::from(child.share.is_none() && !child.has_limit));
         }
-        waiting.reverse();
+        sharers_from.reverse();
         Self {
             total,
             allocation,
             children,
-            rest: of(total, WHOLE.saturating_sub(shared)),
-            waiting,
+            rest: fraction_of(total, ALL_SHARES.saturating_sub(shared)),
+            sharers_from,
         }
     }
 
-    /// Returns the part of the pool for the child at `index`, where each child has used `used`; `None` when the children have no parts of their own.
+    /// Returns the part of the pool for the child at `index`; `None` when the children share one pool without parts. `used` returns the usage of a child.
     pub(super) fn allotted(&self, index: usize, used: impl Fn(usize) -> Usd) -> Option<Usd> {
         match self.allocation {
             Allocation::Shared => None,
@@ -83,17 +83,17 @@ impl Pool {
         }
     }
 
-    /// The share of the child; without one, an equal part of the rest, divided among those with neither share
-    /// nor limit that have not run.
+    /// Returns the share of the child. Without one it is an equal part of the rest, divided among the children from this one on that have neither
+    /// share nor limit.
     fn part(&self, index: usize) -> Usd {
         if let Some(share) = self.children.get(index).and_then(|child| child.share) {
-            return of(self.total, share);
+            return fraction_of(self.total, share);
         }
-        let waiting = self.waiting.get(index).copied().unwrap_or(0);
-        Usd::from_nanos(self.rest.as_nanos() / waiting.max(1))
+        let sharers = self.sharers_from.get(index).copied().unwrap_or(0);
+        Usd::from_nanos(self.rest.as_nanos() / sharers.max(1))
     }
 
-    /// Returns the rest after earlier children, each counted with its allotment, even if it used less.
+    /// Returns the money left after the earlier children. Each counts with its allotment even if it used less: a strict pool gives nothing back.
     fn strictly_left(&self, index: usize, used: impl Fn(usize) -> Usd) -> Usd {
         (0..index).fold(self.total, |left, earlier| {
             let allotted = self.part(earlier).min(left);
@@ -102,9 +102,9 @@ impl Pool {
     }
 }
 
-/// `share` billionths of an amount, rounded down.
-fn of(amount: Usd, share: u64) -> Usd {
-    let nanos = u128::from(amount.as_nanos()) * u128::from(share) / u128::from(WHOLE);
+/// Returns `share` billionths of an amount, rounded down.
+fn fraction_of(amount: Usd, share: u64) -> Usd {
+    let nanos = u128::from(amount.as_nanos()) * u128::from(share) / u128::from(ALL_SHARES);
     Usd::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
@@ -118,9 +118,9 @@ mod tests {
     /// A child and its usage.
     type UsedShare = (PoolShare, Usd);
 
-    fn child(share: Option<f64>, capped: bool, used: u64) -> UsedShare {
+    fn child(share: Option<f64>, has_limit: bool, used: u64) -> UsedShare {
         let share = share.map(billionths);
-        (PoolShare { share, capped }, Usd::from_micros(used))
+        (PoolShare { share, has_limit }, Usd::from_micros(used))
     }
 
     /// Returns the parts of all children; `None` when they have none of their own.
@@ -193,9 +193,9 @@ mod tests {
             let children = raw
                 .into_iter()
                 .enumerate()
-                .map(|(index, (used, shared, capped))| {
+                .map(|(index, (used, shared, has_limit))| {
                     let share = shared.then_some((index + 1) as f64 / (most * (most + 1.0) / 2.0));
-                    child(share, capped, used)
+                    child(share, has_limit, used)
                 });
             children.collect()
         })

@@ -23,15 +23,15 @@ pub struct Summary {
     pub ceiling: Ceiling,
     /// How codons and loops share the dollars.
     pub allocation: Allocation,
-    /// One for each entry of the plan, in its order.
+    /// One row for each entry of the plan, in the plan's order.
     pub rows: Vec<BudgetSummaryRow>,
-    /// Spending, including runs that a rollback left.
+    /// Spending, including codons that a rollback undid.
     pub spent: Usd,
     /// Whether more was spent than is known.
     pub is_lower_bound: bool,
     /// Time in which codons were at work.
     pub elapsed: Duration,
-    /// Whether a crash left a part of that time unknown.
+    /// Whether `elapsed` lacks time that a crash left unknown.
     pub elapsed_is_lower_bound: bool,
 }
 
@@ -41,15 +41,15 @@ pub struct Summary {
 pub struct BudgetSummaryRow {
     /// The codon.
     pub codon_id: CodonId,
-    /// Its place in a loop.
+    /// The loop and iteration of the codon, if any.
     pub loop_context: Option<LoopContext>,
     /// Outcome.
     pub status: BudgetStatus,
-    /// Limits of the entry.
+    /// Limits before the first attempt.
     pub limits: CodonLimits,
-    /// Spending, also of a skipped codon.
+    /// Spending of all attempts, also of a skipped codon.
     pub spent: Usd,
-    /// How long it took.
+    /// Time at work of all attempts.
     pub took: Duration,
     /// Tokens that models wrote.
     pub output_tokens: u64,
@@ -74,8 +74,7 @@ pub enum BudgetStatus {
     Skipped,
 }
 
-/// Sums up all budgets; `None` when there is no budget at all. The thread is the one that ends in the newest
-/// run.
+/// Sums up all budgets of the thread that ends in the newest run; `None` when there is no budget at all.
 #[must_use]
 pub fn summary(hank: &Hank, ceiling: Ceiling, state: &HankweaveState) -> Option<Summary> {
     if ceiling == Ceiling::default() && !has_budget(hank) {
@@ -84,6 +83,7 @@ pub fn summary(hank: &Hank, ceiling: Ceiling, state: &HankweaveState) -> Option<
     let (ledger, budgets) = (ThreadLedger::new(state), HankBudgets::of(hank, ceiling));
     let plan = &state.execution_plan;
     let entries: HashMap<&CodonId, &PlanEntry> = plan.iter().map(|entry| (&entry.codon_id, entry)).collect();
+    // Rows of codons that have started; the others get limits as of now below.
     let mut rows: HashMap<&CodonId, BudgetSummaryRow> = HashMap::new();
     ledger.each_record(|record, before| {
         if let Some(entry) = entries.get(record.codon.codon_id()) {
@@ -127,7 +127,7 @@ impl BudgetSummaryRow {
         }
     }
 
-    /// Adds an attempt, newer than those before it.
+    /// Adds an attempt. Attempts are added oldest first, so the last one sets the status.
     fn add(&mut self, attempt: &ThreadItem<'_>) {
         let codon = attempt.codon.as_ref();
         self.status = status(codon);

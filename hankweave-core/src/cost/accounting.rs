@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::pricing::Prices;
 use super::{Billed, TokenUsage, Usd};
 
-/// Messages whose end is waited for; an agent that reports it has a handful.
+/// Maximum of messages whose end is awaited; an agent that reports the ends has a handful at once.
 const MAX_OPEN: usize = 1_024;
 
 /// Tokens and money of one model.
@@ -72,7 +72,7 @@ impl UsageTotals {
 pub enum ReportedUsage {
     /// Exactly what was used since the previous result of this process, for each model.
     SinceLastResult(UsageTotals),
-    /// Everything since the process began, for each model. Only for a process that did not resume a session:
+    /// All usage since the process began, for each model. Only for a process that did not resume a session:
     /// a resumed session counts the earlier processes again.
     SinceProcessStart(UsageTotals),
     /// The money since the process began, with the tokens of the main conversation since the previous result.
@@ -98,11 +98,11 @@ pub enum ReportedUsage {
 /// How far a report about a message's usage can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsageConfidence {
-    /// It was made when the message began: its output is a placeholder, and no better report need follow.
+    /// Made when the message began: its output is a placeholder, and a better report may never follow.
     Rough,
-    /// The message has begun, and its end will be reported.
+    /// Made when the message began, and its end will be reported.
     Begun,
-    /// The message has ended with this.
+    /// Made when the message ended, so it is exact.
     Final,
 }
 
@@ -110,9 +110,9 @@ pub enum UsageConfidence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CountedUsage {
-    /// Everything the message is known to have used.
+    /// All that the message is known to have used.
     pub usage: ModelUsage,
-    /// New part of the usage.
+    /// Part of `usage` that this report has added.
     pub added: ModelUsage,
     /// Whether it is the first report about the message.
     pub is_new: bool,
@@ -122,10 +122,11 @@ pub struct CountedUsage {
 #[derive(Debug, Clone, Default)]
 pub struct ProcessUsage {
     prices: Arc<Prices>,
+    /// Usage that results have reported.
     settled: UsageTotals,
-    /// Messages since the previous result.
+    /// Usage of messages since the previous result, until a result replaces it.
     unsettled: UsageTotals,
-    /// Messages about which nothing more counts.
+    /// Messages about which no further report counts.
     closed: MessageIds,
     /// Messages whose final report may still come, by the hashes of their ids.
     open: HashMap<u64, OpenMessage>,
@@ -142,16 +143,20 @@ impl MessageIds {
     }
 }
 
+/// A message whose final report may still come.
 #[derive(Debug, Clone, Default)]
 struct OpenMessage {
     model: String,
+    /// Usage reported so far.
     billed: Billed,
+    /// Part of the totals that is this message's.
     counted: ModelUsage,
+    /// Whether its end will be reported ([`UsageConfidence::Begun`]).
     begun: bool,
 }
 
 impl ProcessUsage {
-    /// An account at these prices instead of those of the list.
+    /// Returns an empty account at these prices instead of those of the list.
     #[must_use]
     pub fn priced_by(prices: Arc<Prices>) -> Self {
         Self {
@@ -160,31 +165,31 @@ impl ProcessUsage {
         }
     }
 
-    /// Its prices.
+    /// Returns the prices.
     #[must_use]
     pub fn prices(&self) -> &Prices {
         &self.prices
     }
 
-    /// Its prices, to be shared.
+    /// Returns the prices, to be shared.
     #[must_use]
     pub fn shared_prices(&self) -> &Arc<Prices> {
         &self.prices
     }
 
-    /// Whether the end of a message is not reported yet.
+    /// Whether the final report of some message is missing.
     #[must_use]
     pub fn is_open(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// Counts a report about one message at its price, and only what is new; `None` when nothing is.
+    /// Counts a report about one message: only the increase since earlier reports, at its price. `None` if the report changes nothing.
     pub fn message(
         &mut self,
         id: &str,
         model: &str,
         billed: Billed,
-        statement: UsageConfidence,
+        confidence: UsageConfidence,
     ) -> Option<CountedUsage> {
         let id = hash(id);
         if billed.is_nothing() || self.closed.0.contains(&id) {
@@ -204,22 +209,22 @@ impl ProcessUsage {
             cost: usage.cost.saturating_sub(before.counted.cost),
         };
         self.unsettled.add(&before.model, added);
-        if statement == UsageConfidence::Final {
+        if confidence == UsageConfidence::Final {
             self.closed.0.insert(id);
         } else {
             let open = OpenMessage {
                 billed,
                 counted: usage,
-                begun: before.begun || statement == UsageConfidence::Begun,
+                begun: before.begun || confidence == UsageConfidence::Begun,
                 ..before
             };
             self.keep_open(id, open);
         }
-        let news = is_new || added != ModelUsage::default();
-        news.then_some(CountedUsage { usage, added, is_new })
+        let has_changed = is_new || added != ModelUsage::default();
+        has_changed.then_some(CountedUsage { usage, added, is_new })
     }
 
-    /// Remembers a message whose end may still be reported; of too many, it will not be.
+    /// Remembers a message whose end may still be reported. If there are too many, all others are closed without their ends.
     fn keep_open(&mut self, id: u64, message: OpenMessage) {
         if self.open.len() >= MAX_OPEN {
             self.unsettled.lower_bound = true;
@@ -252,7 +257,7 @@ impl ProcessUsage {
             ReportedUsage::Tokens { model, billed } => {
                 let (usage, is_priced) = self.priced(&model, billed);
                 self.settled.lower_bound |= !is_priced;
-                // The messages of sub-agents are not in it.
+                // This report lacks sub-agents. If the messages cost more, they include sub-agents and count instead.
                 match messages.cost > usage.cost {
                     true => self.settled.merge(&messages),
                     false => self.settled.add(&model, usage),
@@ -262,14 +267,14 @@ impl ProcessUsage {
         }
     }
 
-    /// The usage with its price, zero where that is unknown, and whether it is known (AGENT-46).
+    /// Returns the usage with its price, which is zero if unknown, and whether the price is known (AGENT-46).
     fn priced(&self, model: &str, billed: Billed) -> (ModelUsage, bool) {
         let (tokens, priced) = (billed.tokens, billed.priced(model, &self.prices));
         let cost = priced.cost;
         (ModelUsage { tokens, cost }, priced.is_whole)
     }
 
-    /// Everything the process has used so far.
+    /// Returns all usage of the process so far.
     #[must_use]
     pub fn totals(&self) -> UsageTotals {
         let mut totals = self.settled.clone();
@@ -278,7 +283,7 @@ impl ProcessUsage {
         totals
     }
 
-    /// Whether more was used than the totals hold.
+    /// Whether more was used than the totals show.
     #[must_use]
     pub fn is_lower_bound(&self) -> bool {
         self.settled.lower_bound || self.unsettled.lower_bound || !self.open.is_empty()

@@ -3,16 +3,16 @@
 use super::pricing::Prices;
 use super::{ServiceTier, TokenUsage, Usd};
 
-/// Tokens of one message, and further items that are billed, or at another price.
+/// Tokens of one message, and the further facts on which its price depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Billed {
     /// All tokens.
     pub tokens: TokenUsage,
-    /// How many of the tokens written to the cache stay there for an hour, which costs more.
+    /// Number of the tokens written to the cache that stay there for an hour, which costs more.
     pub long_cache_writes: u64,
-    /// Searches of the web that the provider made for the message.
+    /// Number of web searches that the provider made for the message.
     pub web_searches: u64,
-    /// Tier in which the provider served it.
+    /// Tier in which the provider served the message.
     pub tier: ServiceTier,
 }
 
@@ -22,7 +22,7 @@ pub struct Billed {
 pub struct PricedAt {
     /// The money; zero for a model without a known price.
     pub cost: Usd,
-    /// Whether it cost no more than that: model and tier have a known price.
+    /// Whether `cost` is complete: model and tier have a known price.
     pub is_whole: bool,
 }
 
@@ -33,7 +33,7 @@ impl Billed {
         self.tokens == TokenUsage::ZERO && self.long_cache_writes == 0 && self.web_searches == 0
     }
 
-    /// The price where it is known, and whether that is all (AGENT-46).
+    /// Returns the known part of the price, and whether that is all of it (AGENT-46).
     #[must_use]
     pub fn priced(&self, model: &str, prices: &Prices) -> PricedAt {
         match prices.find(model) {
@@ -48,14 +48,14 @@ impl Billed {
         }
     }
 
-    /// The price, or `None` for a model without a known one.
+    /// Returns the price; `None` for a model without a known price.
     #[must_use]
     pub fn price(&self, model: &str, prices: &Prices) -> Option<Usd> {
         let (_, price) = prices.find(model)?;
         Some(price.rate.price(self))
     }
 
-    /// Returns the larger of two reports about one message: its figures only grow while it is written.
+    /// Returns the larger of two reports about one message, figure by figure: they only grow while the message is written.
     #[must_use]
     pub fn at_least(self, other: Self) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Money and tokens: exact sums, floating point only at the border.
+//! Money and tokens: prices, the usage of a process, and exact sums. Floating point occurs only where JSON is read or written.
 
 mod accounting;
 mod billed;

@@ -1,4 +1,4 @@
-//! Spending above a budget, in the words of every screen: an agent that reports the tokens of an answer late passes its budget by more than that answer (HANK-37).
+//! Words for spending above a budget, shared by all screens. Spending can pass a budget because an agent reports the tokens of an answer late (HANK-37).
 
 use super::Usd;
 
@@ -9,14 +9,14 @@ pub fn overrun_words(spent: Usd, is_lower_bound: bool, limit: Option<Usd>) -> Op
     Some(format!("over its budget by {over}"))
 }
 
-/// Returns the amount above a limit for people: `$0.4000`; `None` for one that they see as nothing.
+/// Returns the amount above a limit for people, such as `$0.4000`; `None` for an amount that is shown as zero.
 pub(crate) fn overrun(spent: Usd, is_lower_bound: bool, limit: Usd) -> Option<String> {
     let over = spent.saturating_sub(limit);
     let is_shown = over.to_string() != Usd::ZERO.to_string();
     is_shown.then(|| over.display(is_lower_bound))
 }
 
-/// Returns [`overrun_words`] after both amounts: `$0.9000 of $0.5000, over its budget by $0.4000`.
+/// Returns both amounts and then [`overrun_words`]: `$0.9000 of $0.5000, over its budget by $0.4000`.
 #[must_use]
 pub fn over_budget(spent: Usd, budget: Usd, is_lower_bound: bool) -> Option<String> {
     let over = overrun_words(spent, is_lower_bound, Some(budget))?;

@@ -1,7 +1,6 @@
 //! Prices of models, for agents that report tokens but no money.
 //!
-//! The list prices are in one dated file, `prices.json` of this crate. Prices of single models that a user
-//! gives win.
+//! The list prices are in one dated file, `prices.json` of this crate. A price that the user sets for a model ("given") comes before the list price.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -19,7 +18,7 @@ pub fn price(model: &str, tokens: &TokenUsage) -> Option<Usd> {
     Billed::from(*tokens).price(model, &LISTED)
 }
 
-/// Names for which claude chooses a model; it reports the model at its start, and that one is priced.
+/// Names for which claude itself chooses a model. Claude reports the chosen model at its start, and the price of that model counts.
 pub const ALIASES: [&str; 7] = ["best", "default", "fable", "haiku", "opus", "opusplan", "sonnet"];
 
 /// Whether `model` is a name that claude resolves itself, with or without a note in brackets (`opus[1m]`).
@@ -28,7 +27,7 @@ pub fn is_alias(model: &str) -> bool {
     ALIASES.contains(&without_note(model))
 }
 
-/// Returns the model that an alias means where no agent chooses one: the newest of the list in its family, as claude takes it.
+/// Returns the model that an alias means where no agent chooses one: the newest model of its family in the list, as claude would choose.
 #[must_use]
 pub fn model_of_alias(model: &str) -> Option<&'static str> {
     let family = match without_note(model) {
@@ -96,13 +95,13 @@ pub struct ModelRate {
     /// Price of the tokens of a request of the tier `flex`, as a multiple of the standard price, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flex: Option<TierMultiple>,
-    /// How many tokens fit into its context, where that is known.
+    /// Number of tokens that fit into the context, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
 }
 
 impl ModelRate {
-    /// The price of one request.
+    /// Returns the price of one request.
     #[must_use]
     pub fn price(&self, billed: &Billed) -> Usd {
         let tokens = &billed.tokens;
@@ -119,7 +118,7 @@ impl ModelRate {
             (rates.cache_write_1h, one_hour),
             (rates.cache_read, tokens.cache_read_tokens),
         ];
-        // A search costs a thousandth of its price, a token a millionth.
+        // Searches are priced by the thousand, tokens by the million.
         let searches = (self.web_search, billed.web_searches.saturating_mul(1_000));
         per_million(parts, self.multiple(billed.tier), searches)
     }
@@ -138,14 +137,15 @@ impl ModelRate {
     #[must_use]
     pub fn is_known_in(&self, tier: ServiceTier) -> bool {
         match tier {
-            // Flex is never dearer than the standard.
+            // Flex is never dearer than the standard, so its price is no more than that.
             ServiceTier::Standard | ServiceTier::Flex => true,
             ServiceTier::Priority => self.priority.is_some(),
             ServiceTier::Other => false,
         }
     }
 
-    /// Returns the least cost of requests whose sum alone is known, and whether it may be more, since one may have had a long prompt.
+    /// Returns the least cost of several requests of which only the sum of tokens is known, and whether they may have cost more: a single one may have
+    /// had a long prompt.
     #[must_use]
     pub fn price_of_several(&self, billed: &Billed) -> (Usd, bool) {
         let short = Self {
@@ -158,19 +158,20 @@ impl ModelRate {
     }
 }
 
-/// The sum of all parts at their prices per million, times `multiple`, and of the searches, rounded once to the nearest billionth of a dollar.
+/// Returns the sum of all `parts` at their prices per million, times `multiple`, plus that of `searches`, rounded once to the nearest billionth of a
+/// dollar. Each pair is a price and a count.
 fn per_million(
     parts: impl IntoIterator<Item = (Usd, u64)>,
     multiple: TierMultiple,
     searches: (Usd, u64),
 ) -> Usd {
-    // A million of thousandths.
-    const MILLION: u128 = 1_000_000_000;
+    // The prices are per million, and the multiple counts thousandths.
+    const MILLION_THOUSANDTHS: u128 = 1_000_000_000;
     let product = |(price, count): (Usd, u64)| u128::from(price.as_nanos()) * u128::from(count);
     let sum = parts.into_iter().map(product).fold(0_u128, u128::saturating_add);
     let sum = sum.saturating_mul(u128::from(multiple.thousandths()));
     let sum = sum.saturating_add(product(searches).saturating_mul(1_000));
-    let nanos = sum.saturating_add(MILLION / 2) / MILLION;
+    let nanos = sum.saturating_add(MILLION_THOUSANDTHS / 2) / MILLION_THOUSANDTHS;
     Usd::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
@@ -184,7 +185,7 @@ pub struct Price {
     pub given_by: Option<Arc<str>>,
 }
 
-/// All prices that are known, by the name of the model's family, such as `claude-sonnet-4-5`.
+/// All known prices, by the name of the model's family, such as `claude-sonnet-4-5`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prices {
     as_of: Arc<str>,
@@ -200,7 +201,7 @@ struct PriceListFile {
 }
 
 static LISTED: LazyLock<Arc<Prices>> = LazyLock::new(|| {
-    // A test reads the file, which is part of the program.
+    // The file is part of the program, and a test reads it, so the default is never used.
     let list = serde_json::from_str(include_str!("../../prices.json")).unwrap_or(PriceListFile {
         as_of: "".into(),
         models: BTreeMap::new(),
@@ -221,7 +222,7 @@ impl Prices {
         LISTED.clone()
     }
 
-    /// Returns a list of its own, looked up on the day `as_of`: no other model has a price.
+    /// Returns the prices of these `models` alone, looked up on the day `as_of`.
     #[must_use]
     pub fn of(as_of: &str, models: impl IntoIterator<Item = (String, ModelRate)>) -> Self {
         let listed = |(model, rate)| (model, Price { rate, given_by: None });
@@ -242,13 +243,13 @@ impl Prices {
         self
     }
 
-    /// The day on which the list prices were looked up, such as `2026-11-23`.
+    /// Returns the day on which the list prices were looked up, such as `2026-11-23`.
     #[must_use]
     pub fn as_of(&self) -> &str {
         &self.as_of
     }
 
-    /// All families with their prices, by name.
+    /// Returns all families with their prices, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Price)> {
         self.models.iter().map(|(family, price)| (family.as_str(), price))
     }
@@ -259,11 +260,12 @@ impl Prices {
         given.map(|(family, price)| (family, price.rate))
     }
 
-    /// The price of `model`, and the name under which it is listed. A price that a user gives comes before one of the list, whichever name it has.
+    /// Returns the price of `model`, and the name under which it is listed. A price that the user has given comes before one of the list, whichever of
+    /// the forms below has it.
     ///
-    /// `model` is the name an agent reports: that of the list, or with a provider before a slash or dot, a
-    /// release after it, or a note in brackets (`anthropic/claude-sonnet-4-5-20250929[1m]`,
-    /// `us.anthropic.claude-haiku-4-5-20251001-v1:0`), or dots in its version (`anthropic/claude-sonnet-4.5`, as OpenRouter writes it). An agent may also leave out the provider with which a user has given the price.
+    /// `model` is the name that an agent reports. It may be the name of the list, or have in addition a provider before a slash or dot, a release after
+    /// the name, a note in brackets (`anthropic/claude-sonnet-4-5-20250929[1m]`, `us.anthropic.claude-haiku-4-5-20251001-v1:0`), or dots in the version
+    /// (`anthropic/claude-sonnet-4.5`, as OpenRouter writes it). It may also lack the provider with which the user has given the price.
     #[must_use]
     pub fn find(&self, model: &str) -> Option<(&str, &Price)> {
         let unnoted = without_note(model);
@@ -273,12 +275,12 @@ impl Prices {
         let found = || names.iter().filter_map(|name| self.models.get_key_value(*name));
         let given = found().find(|(_, price)| price.given_by.is_some());
         let found = given.or_else(|| found().next());
-        let (name, price) = found.or_else(|| self.behind_provider(own))?;
+        let (name, price) = found.or_else(|| self.given_with_provider(own))?;
         Some((name, price))
     }
 
-    /// The price that a user has given for a model of this name together with its provider, if that is only one.
-    fn behind_provider(&self, own: &str) -> Option<(&String, &Price)> {
+    /// Returns the price that the user has given for this name with a provider in front; `None` if providers have different prices.
+    fn given_with_provider(&self, own: &str) -> Option<(&String, &Price)> {
         let is_it = |name: &str| name.rsplit_once('/').is_some_and(|(_, behind)| behind == own);
         let mut found = (self.models.iter()).filter(|(name, price)| price.given_by.is_some() && is_it(name));
         let first = found.next()?;
@@ -287,14 +289,14 @@ impl Prices {
             .then_some(first)
     }
 
-    /// The price of `model` that a user has given, which counts before any figure of an agent.
+    /// Returns the price of `model` if the user has given one; it counts before any cost that an agent reports.
     #[must_use]
     pub fn given_for(&self, model: &str) -> Option<ModelRate> {
         let (_, price) = self.find(model)?;
         price.given_by.as_ref().map(|_| price.rate)
     }
 
-    /// Returns the number of tokens that fit into the context of `model`, if that is known. A note such as `[1m]` contains it.
+    /// Returns the number of tokens that fit into the context of `model`, if known. The note `[1m]` means a million.
     #[must_use]
     pub fn context_window(&self, model: &str) -> Option<u64> {
         match model.to_ascii_lowercase().ends_with("[1m]") {
@@ -303,26 +305,25 @@ impl Prices {
         }
     }
 
-    /// Whether what `model` uses can be counted: its price is known, or claude names a model of its choice
-    /// for it.
+    /// Whether the cost of `model` can be counted: its price is known, or it is an alias for which claude reports the model that it chose.
     #[must_use]
     pub fn is_known(&self, model: &str) -> bool {
         is_alias(model) || self.find(model).is_some()
     }
 }
 
-/// The name without a note in brackets, which is a size of context and does not change the price.
+/// Removes a note in brackets, which is a size of context and does not change the price.
 fn without_note(model: &str) -> &str {
     model.split('[').next().unwrap_or(model)
 }
 
-/// The name without its provider.
+/// Removes the provider from a name.
 fn own_name(name: &str) -> &str {
     let own = name.rsplit('/').next().unwrap_or(name);
     own.rsplit_once("anthropic.").map_or(own, |(_, own)| own)
 }
 
-/// The name without the release after it: `-20250929`, `@20250929`, `-2025-08-07`, `-latest`, each with or without `-v1:0`.
+/// Removes the release at the end of a name: `-20250929`, `@20250929`, `-2025-08-07` or `-latest`, each with or without `-v1:0`.
 fn family(name: &str) -> &str {
     let digits = |text: &str, count| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_day = |text: &str| {

@@ -17,7 +17,7 @@ pub enum ServiceTier {
 }
 
 impl ServiceTier {
-    /// The tier of this name, as settings and requests have it.
+    /// Returns the tier with this name in settings and requests.
     #[must_use]
     pub fn named(name: &str) -> Self {
         match name {

@@ -101,7 +101,7 @@ impl Add for TokenUsage {
     }
 }
 
-/// Stops at zero.
+/// Each count stops at zero.
 impl Sub for TokenUsage {
     type Output = Self;
 

@@ -1,4 +1,4 @@
-//! Exact money.
+//! Exact amounts of money, counted in billionths of a dollar.
 
 use std::fmt;
 use std::iter::Sum;
@@ -6,8 +6,10 @@ use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// Billionths of a dollar in a dollar, as a float.
 const NANOS_PER_USD: f64 = 1e9;
 
+/// Billionths of a dollar in a dollar, as a whole number.
 const NANOS: u64 = 1_000_000_000;
 
 /// The largest number of billionths up to which `f64` holds every whole number.
@@ -62,7 +64,7 @@ impl Usd {
         if !(0.0..=1.8e19).contains(&(value * NANOS_PER_USD).round()) {
             return Err(InvalidUsd { value });
         }
-        // Whole dollars and the rest apart: all billionths of a large amount have more digits than a float.
+        // Whole dollars and the fraction are converted apart: a float has too few digits for the billionths of a large amount.
         let dollars = value.trunc();
         let nanos = ((value - dollars) * NANOS_PER_USD).round();
         #[expect(
@@ -73,7 +75,7 @@ impl Usd {
         Ok(Self(dollars as u64 * NANOS + nanos as u64))
     }
 
-    /// The amount for people: `$0.0231`, `at least $0.0231` when it is known to be too low, or `unknown` when nothing else is known of it.
+    /// Returns the amount for people: `$0.0231`, or `at least $0.0231` for a lower bound, or `unknown` for a lower bound of zero.
     #[must_use]
     pub fn display(self, is_lower_bound: bool) -> String {
         match (is_lower_bound, self.shown_units()) {
@@ -108,7 +110,7 @@ impl Usd {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// The price of `count` things at this price each.
+    /// Returns this amount times `count`.
     #[must_use]
     pub const fn times(self, count: u64) -> Self {
         Self(self.0.saturating_mul(count))

@@ -1,4 +1,4 @@
-//! Which agent runs a codon.
+//! The agent that runs a codon: the value of the key `agent`, or by default the agent for the codon's model.
 
 use serde::Serialize;
 
@@ -52,7 +52,7 @@ pub struct AcpAgent {
 }
 
 impl AgentChoice {
-    /// The name of its driver and of its log files: the name itself, `command` or `acp` for a program and `scripted`
+    /// Returns the name of the agent's driver and log files: the name itself, `command` or `acp` for a program, and `scripted`
     /// for a script.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -64,7 +64,7 @@ impl AgentChoice {
         }
     }
 
-    /// The script of a scripted agent.
+    /// Returns the script of a scripted agent.
     #[must_use]
     pub fn script(&self) -> Option<&str> {
         match self {
@@ -73,7 +73,7 @@ impl AgentChoice {
         }
     }
 
-    /// Returns what its name leaves open: the script, or the program with its arguments; `None` for a named agent.
+    /// Returns the details that [`name`](Self::name) lacks: the script, or the program with its arguments; `None` for a named agent.
     #[must_use]
     pub fn detail(&self) -> Option<String> {
         match self {
@@ -92,7 +92,7 @@ impl AgentChoice {
         }
     }
 
-    /// Program and arguments of an agent that is named by them; empty for the others.
+    /// Returns program and arguments of an agent that is a program; empty for the others.
     #[must_use]
     pub fn command(&self) -> &[String] {
         match self {
@@ -103,7 +103,7 @@ impl AgentChoice {
     }
 }
 
-/// The agent that runs `model` when a codon names none (HANK-7).
+/// Returns the agent that runs `model` when a codon names no agent (HANK-7).
 #[must_use]
 pub fn agent_for_model(model: &str) -> &'static str {
     let model = model.to_ascii_lowercase();

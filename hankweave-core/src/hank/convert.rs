@@ -1,6 +1,6 @@
-//! Sentinels in files of their own that were written for an older system, in the form of today (SENT-24).
+//! Converts the file of a sentinel that was written for an older system to the form of today (SENT-24).
 //!
-//! The text is edited where it is old; everything else in it, comments included, stays as it is.
+//! Only the outdated places of the text are edited; the rest, comments included, stays as it is.
 
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
@@ -12,7 +12,7 @@ use super::parse::{check_sentinel, read_with};
 use super::problem::{Position, Problems, quoted};
 use super::read::sentinel::{self, SentinelFile};
 
-/// Other names that older systems had for keys of a sentinel.
+/// Keys of a sentinel in older systems, with their names of today.
 const OLD_KEYS: [(&str, &str); 4] = [
     ("prompt", "userPromptText"),
     ("userPrompt", "userPromptText"),
@@ -20,7 +20,7 @@ const OLD_KEYS: [(&str, &str); 4] = [
     ("llm", "llmParams"),
 ];
 
-/// Beginnings of the names of models, and the provider that each of them is of.
+/// Beginnings of model names, with the provider of the models.
 const PROVIDERS: [(&str, &str); 5] = [
     ("claude-", "anthropic"),
     ("gpt-", "openai"),
@@ -29,7 +29,7 @@ const PROVIDERS: [(&str, &str); 5] = [
     ("gemini-", "google"),
 ];
 
-/// Stand-in for a schema that cannot be read here.
+/// Schema that any answer fits, as a JSON string; replaces a schema that is a program.
 const ANYTHING: &str = r#""{}""#;
 
 /// A sentinel in the form of today.
@@ -42,24 +42,24 @@ pub struct ConvertedSentinel {
     pub changed: Vec<ConversionNote>,
     /// Losses: parts that could not be carried over, with their replacements.
     pub lost: Vec<ConversionNote>,
-    /// Problems that remain, by their places in the new text.
+    /// Problems that remain, with their positions in the new text.
     pub problems: Problems,
-    /// Paths of its prompt files, from the folder of the sentinel: the valid ones, whatever else is wrong.
+    /// Valid paths of prompt files that the sentinel names, also if it has problems; relative to the folder of the sentinel.
     pub prompt_files: Vec<String>,
 }
 
-/// Something about one place of the old text.
+/// A change or a loss at one place of the old text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConversionNote {
     /// Place in the old text.
     pub position: Position,
     /// JSON path of the value.
     pub path: String,
-    /// Result, in words.
+    /// What was changed or lost.
     pub message: String,
 }
 
-/// Converts the text of a sentinel's own file; `path` is that of the file in the folder of the hank.
+/// Converts the text of a sentinel's own file; `path` is the path of the file from the folder of the hank.
 ///
 /// # Errors
 ///
@@ -69,13 +69,13 @@ pub fn convert_sentinel(text: &str, path: &str) -> Result<ConvertedSentinel, Pro
     let (reader, conversion) = read_with(text, empty, |reader, node| {
         let fields = reader.object(node)?;
         let mut conversion = Conversion::new(text);
-        conversion.sentinel(fields);
+        conversion.convert_keys(fields);
         Some(conversion)
     });
     let Some(conversion) = conversion else {
         return Err(reader.problems);
     };
-    let text = conversion.edited();
+    let text = conversion.edited_text();
     let problems = check_sentinel(&text, path).problems;
     let prompt_files = read_with(&text, empty, |reader, node| {
         sentinel::user_prompt_files(reader, node, SentinelFile::at(path))
@@ -89,11 +89,11 @@ pub fn convert_sentinel(text: &str, path: &str) -> Result<ConvertedSentinel, Pro
     })
 }
 
-/// Edits of a text, and what they are for.
+/// Edits of a text, and the notes about them.
 struct Conversion<'t> {
     text: &'t str,
     lines: LineIndex<'t>,
-    /// Start, end and replacement.
+    /// Start and end in bytes, and the replacement, of each edit.
     edits: Vec<(usize, usize, String)>,
     changed: Vec<ConversionNote>,
     lost: Vec<ConversionNote>,
@@ -111,12 +111,12 @@ impl<'t> Conversion<'t> {
         }
     }
 
-    fn edited(&self) -> String {
+    fn edited_text(&self) -> String {
         let mut edits = self.edits.clone();
         edits.sort_by_key(|(start, ..)| *start);
         let (mut edited, mut at) = (String::new(), 0);
         for (start, end, replacement) in edits {
-            // Two removals side by side share what is between them.
+            // The removals of two neighbours may overlap, because each takes a comma.
             edited.push_str(self.text.get(at..start.max(at)).unwrap_or_default());
             edited.push_str(&replacement);
             at = end.max(at);
@@ -133,12 +133,12 @@ impl<'t> Conversion<'t> {
         }
     }
 
-    fn changed(&mut self, value: &impl Ranged, path: &str, message: impl Into<String>) {
+    fn note_change(&mut self, value: &impl Ranged, path: &str, message: impl Into<String>) {
         let note = self.note(value, path, message.into());
         self.changed.push(note);
     }
 
-    fn lost(&mut self, value: &impl Ranged, path: &str, message: impl Into<String>) {
+    fn note_loss(&mut self, value: &impl Ranged, path: &str, message: impl Into<String>) {
         let note = self.note(value, path, message.into());
         self.lost.push(note);
     }
@@ -150,52 +150,56 @@ impl<'t> Conversion<'t> {
 
     /// Removes a property, and with it the comma after it or, at the end, before it.
     fn remove(&mut self, object: &Object<'_>, property: &ObjectProp<'_>) {
-        let place = property.range.start;
-        let at = object
+        let own_start = property.range.start;
+        let index = object
             .properties
             .iter()
-            .position(|other| other.range.start == place);
-        let at = at.unwrap_or_default();
-        let next = object.properties.get(at + 1).map(|next| next.range.start);
-        let before = at.checked_sub(1).and_then(|before| object.properties.get(before));
-        let (start, end) = match (next, before) {
-            (Some(next), _) => (place, next),
+            .position(|other| other.range.start == own_start);
+        let index = index.unwrap_or_default();
+        let next_start = object.properties.get(index + 1).map(|next| next.range.start);
+        let before = index
+            .checked_sub(1)
+            .and_then(|before| object.properties.get(before));
+        let (start, end) = match (next_start, before) {
+            (Some(next_start), _) => (own_start, next_start),
             (None, Some(before)) => (before.range.end, property.range.end),
-            (None, None) => (place, property.range.end),
+            (None, None) => (own_start, property.range.end),
         };
         self.edits.push((start, end, String::new()));
     }
 
-    fn sentinel(&mut self, sentinel: &Object<'_>) {
+    /// Renames old keys, converts the values that need it, and removes unknown keys.
+    fn convert_keys(&mut self, sentinel: &Object<'_>) {
         for property in &sentinel.properties {
             let name = property.name.as_str();
             let renamed = OLD_KEYS.iter().find(|(old, _)| *old == name);
             match renamed {
                 Some((_, new)) if sentinel.get(new).is_none() => {
                     self.replace(&property.name, format!("\"{new}\""));
-                    self.changed(&property.name, name, format!("the key is called `{new}` now"));
-                    self.value(new, sentinel, property);
+                    self.note_change(&property.name, name, format!("the key is called `{new}` now"));
+                    self.convert_value(new, sentinel, property);
                 }
-                _ if SENTINEL.contains(name) => self.value(name, sentinel, property),
+                _ if SENTINEL.contains(name) => self.convert_value(name, sentinel, property),
                 _ => {
                     self.remove(sentinel, property);
-                    self.lost(property, name, "a sentinel has no such key; it was removed");
+                    self.note_loss(property, name, "a sentinel has no such key; it was removed");
                 }
             }
         }
     }
 
-    fn value(&mut self, name: &str, sentinel: &Object<'_>, property: &ObjectProp<'_>) {
+    /// Converts the value of the key `name`, as the key is called today.
+    fn convert_value(&mut self, name: &str, sentinel: &Object<'_>, property: &ObjectProp<'_>) {
         let is_structured = sentinel.get("structuredOutput").is_some();
         match name {
-            "userPromptText" => self.prompt(name, &property.value),
-            "systemPromptText" => self.system_prompt(&property.value),
-            "model" => self.model(&property.value),
-            "output" => self.output(&property.value, is_structured),
-            "structuredOutput" => self.structured_output(&property.value),
+            "userPromptText" => self.convert_template(name, &property.value),
+            "systemPromptText" => self.check_system_prompt(&property.value),
+            "model" => self.convert_model(&property.value),
+            "output" => self.convert_output(&property.value, is_structured),
+            "structuredOutput" => self.convert_structured_output(&property.value),
             "joinString" if is_structured => {
                 self.remove(sentinel, property);
-                self.changed(
+                self.note_change(
                     property,
                     name,
                     "removed: answers with a form are one JSON value a line",
@@ -205,40 +209,41 @@ impl<'t> Conversion<'t> {
         }
     }
 
-    fn prompt(&mut self, path: &str, value: &Value<'_>) {
+    fn convert_template(&mut self, path: &str, value: &Value<'_>) {
         let Some(written) = value.as_string_lit() else {
             return;
         };
         match convert_prompt(&written.value) {
             Some(converted) => {
                 self.replace(value, serde_json::Value::from(converted.text).to_string());
-                self.changed(
+                self.note_change(
                     value,
                     path,
                     "the template is written in the language of Jinja now",
                 );
                 for loss in converted.lost {
-                    self.lost(value, path, loss);
+                    self.note_loss(value, path, loss);
                 }
             }
             None if written.value.contains("<%") => {
                 let message = "the program inside `<% … %>` is beyond this conversion; write it as a template, as in `{% for event in events %}`";
-                self.lost(value, path, message);
+                self.note_loss(value, path, message);
             }
             None => {}
         }
     }
 
-    /// System prompts are sent as they are.
-    fn system_prompt(&mut self, value: &Value<'_>) {
+    /// Notes placeholders in a system prompt as lost: system prompts are no templates.
+    fn check_system_prompt(&mut self, value: &Value<'_>) {
         let text = value.as_string_lit().map(|text| &*text.value);
         if text.is_some_and(|text| text.contains("<%") || text.contains("{{")) {
             let message = "a system prompt is no template: its placeholders are sent as they are; move them to userPromptText";
-            self.lost(value, "systemPromptText", message);
+            self.note_loss(value, "systemPromptText", message);
         }
     }
 
-    fn model(&mut self, value: &Value<'_>) {
+    /// Writes the provider in front of the name of a model.
+    fn convert_model(&mut self, value: &Value<'_>) {
         let Some(model) = value.as_string_lit().filter(|model| !model.value.contains('/')) else {
             return;
         };
@@ -247,7 +252,7 @@ impl<'t> Conversion<'t> {
             Some((_, provider)) => {
                 let named = format!("{provider}/{}", model.value);
                 self.replace(value, serde_json::Value::from(named.clone()).to_string());
-                self.changed(
+                self.note_change(
                     value,
                     "model",
                     format!("written with its provider: {}", quoted(&named)),
@@ -255,12 +260,12 @@ impl<'t> Conversion<'t> {
             }
             None => {
                 let message = "the provider is not known; write it before the name, such as `anthropic/claude-haiku-4-5`";
-                self.lost(value, "model", message);
+                self.note_loss(value, "model", message);
             }
         }
     }
 
-    fn output(&mut self, value: &Value<'_>, is_structured: bool) {
+    fn convert_output(&mut self, value: &Value<'_>, is_structured: bool) {
         let Some(output) = value.as_object() else { return };
         let Some(format) = output.get("format") else {
             return;
@@ -268,7 +273,7 @@ impl<'t> Conversion<'t> {
         let path = "output.format";
         if is_structured {
             self.remove(output, format);
-            self.changed(
+            self.note_change(
                 format,
                 path,
                 "removed: answers with a form are one JSON value a line",
@@ -278,7 +283,7 @@ impl<'t> Conversion<'t> {
         let written = format.value.as_string_lit().map(|format| &*format.value);
         if let Some(old) = written.filter(|format| ["json", "ndjson"].contains(format)) {
             self.replace(&format.value, "\"jsonl\"");
-            self.changed(
+            self.note_change(
                 &format.value,
                 path,
                 format!("{} is called `jsonl` now", quoted(old)),
@@ -286,8 +291,8 @@ impl<'t> Conversion<'t> {
         }
     }
 
-    /// A schema that is a program cannot be read here.
-    fn structured_output(&mut self, value: &Value<'_>) {
+    /// Replaces a schema that is a program: no program is run for a schema.
+    fn convert_structured_output(&mut self, value: &Value<'_>) {
         let Some(output) = value.as_object() else { return };
         let Some(file) = output.get("schemaFile") else {
             return;
@@ -305,6 +310,6 @@ impl<'t> Conversion<'t> {
             "{} is a program, and no program is run for a schema; any answer is accepted until you write its JSON Schema into `schemaStr` or name a file with it in `schemaFile`",
             quoted(name)
         );
-        self.lost(&file.value, "structuredOutput.schemaFile", message);
+        self.note_loss(&file.value, "structuredOutput.schemaFile", message);
     }
 }

@@ -1,8 +1,8 @@
 //! Paths of a workspace that no pattern matches (G4).
 //!
-//! They never belong to a checkpoint, an archive or an output, and a restore never touches them. At any depth
-//! these are git folders and files named like one, our own state, its backups and damaged copies. At the root
-//! of the workspace they are the linked data source and the archive of rig outputs as well.
+//! Excluded paths never belong to a checkpoint, an archive or an output, and a restore never touches them. At any depth these are git folders and files
+//! named like one, our own state, its backups, its damaged copies and the temporary files of a restore. At the root of the workspace they are also the
+//! linked data source and the archive of rig outputs.
 
 use super::reserved::{fold, is_git};
 
@@ -18,10 +18,11 @@ pub const ARCHIVE: &str = "rigArchive";
 /// Folders at the root of the workspace that are not the agent's work; compared without case.
 const AT_ROOT: [&str; 2] = [DATA, ARCHIVE];
 
-/// Returns whether `name`, one part of a path, is left out; `at_root` means that it is directly in the workspace.
+/// Returns whether `name`, one part of a path, is excluded; `at_root` means that it is directly in the workspace.
 #[must_use]
 pub fn is_excluded(name: &[u8], at_root: bool) -> bool {
-    // The first letter decides most names; one that is not ASCII may be ignored.
+    // The first letter rules out most names. A letter that is not ASCII rules out none: some file systems ignore it. Windows reads a backslash as
+    // the end of a folder's name, so the name of a git folder may follow one.
     let may_be = |first: &u8| !first.is_ascii() || matches!(first, b'.' | b'g' | b'G' | b'r' | b'R');
     if !name.first().is_some_and(may_be) {
         return name.contains(&b'\\') && is_git(name);

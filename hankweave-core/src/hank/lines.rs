@@ -9,6 +9,7 @@ const ANCHOR_DISTANCE: usize = 1024;
 /// Finds the line and column of a byte offset.
 pub(super) struct LineIndex<'t> {
     text: &'t str,
+    /// Byte offsets with their positions: every start of a line, and further ones in long lines.
     anchors: Vec<(usize, Position)>,
 }
 
@@ -16,7 +17,7 @@ impl<'t> LineIndex<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         let mut anchors: Vec<(usize, Position)> = Vec::new();
         let (mut line, mut column) = (1, 1);
-        // The end of the text can be the beginning of a line as well.
+        // The end of the text gets an anchor too, if it is the start of a line.
         for (offset, character) in text.char_indices().chain([(text.len(), '\n')]) {
             let last = anchors.last().map_or(0, |(offset, _)| *offset);
             if column == 1 || offset - last >= ANCHOR_DISTANCE {
@@ -30,7 +31,7 @@ impl<'t> LineIndex<'t> {
         Self { text, anchors }
     }
 
-    /// The position of the character that begins at byte `offset`; an offset after the end means the end.
+    /// Returns the position of the character that begins at byte `offset`; an offset after the end means the end.
     pub(super) fn position(&self, offset: usize) -> Position {
         let offset = offset.min(self.text.len());
         let after = self.anchors.partition_point(|(start, _)| *start <= offset);

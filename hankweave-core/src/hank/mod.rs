@@ -1,10 +1,10 @@
 //! hank.json: from text to a typed document, with every problem of the text at its place.
 //!
-//! [`parse()`] is the way in. It reads JSON with comments and trailing commas, reports all problems at once,
-//! each with line, column, JSON path and a hint where there is a next step, and returns a [`Hank`] only when
-//! nothing is wrong. Every key is described in `docs/hank.md`.
+//! [`parse()`] is the entry point. It reads JSON with comments and trailing commas, reports all problems at once, each with line, column, JSON path and
+//! often a hint, and returns a [`Hank`] only when nothing is wrong. `parse` makes the syntax tree, `read` turns it into the types of `document`, and
+//! `check` has the rules about several values at once. Every key is described in `docs/hank.md`.
 //!
-//! Nothing here opens a file: [`references()`] lists what a hank names, and the runtime looks at the files.
+//! Nothing here opens a file: [`references()`] lists the files that a hank names, and the runtime reads them.
 
 mod agent;
 mod budget;

@@ -1,4 +1,6 @@
-//! Prompts in the languages of older systems, as they are written here (SENT-14).
+//! Converts the prompt of a sentinel from the template languages of older systems to that of today, which is Jinja's (SENT-14).
+//!
+//! The older languages have JavaScript in `<% ... %>` and `<%= ... %>`, or a field of the last event in `{{ ... }}`.
 
 use super::template::{NAMES, find_fault};
 
@@ -12,7 +14,7 @@ pub struct ConvertedPrompt {
     pub lost: Vec<&'static str>,
 }
 
-/// Names of the older systems that have another value here.
+/// Values of the older systems, each with the expression that replaces it and a note about the loss, if the new value is another one.
 const REPLACED: [(&str, &str, Option<&str>); 5] = [
     ("codon.id", "codonId", None),
     (
@@ -37,23 +39,29 @@ const REPLACED: [(&str, &str, Option<&str>); 5] = [
     ),
 ];
 
-/// Converts a prompt; `None` where there is nothing to convert, or that is beyond us.
+/// Converts a prompt; `None` if nothing has to be converted, or if the prompt has JavaScript that this conversion does not know.
 #[must_use]
 pub fn convert_prompt(text: &str) -> Option<ConvertedPrompt> {
     let (mut converted, mut lost) = (String::new(), Vec::new());
+    // `open` has the closing statement of each open block.
     let (mut open, mut rest) = (Vec::new(), text);
     while let Some((before, after)) = rest.split_once("<%") {
         let (inner, after) = after.split_once("%>")?;
         converted.push_str(before);
         let inner = inner.trim_matches(['-', '_']).trim();
         match inner.strip_prefix(['=', '~']) {
-            Some(value) => converted.push_str(&format!("{{{{ {} }}}}", expression(value, &mut lost)?)),
-            None => converted.push_str(&format!("{{% {} %}}", statement(inner, &mut open, &mut lost)?)),
+            Some(value) => {
+                converted.push_str(&format!("{{{{ {} }}}}", convert_expression(value, &mut lost)?))
+            }
+            None => converted.push_str(&format!(
+                "{{% {} %}}",
+                convert_statement(inner, &mut open, &mut lost)?
+            )),
         }
         rest = after;
     }
     converted.push_str(rest);
-    let text = match with_fields_of_the_last_event(&converted) {
+    let text = match convert_event_fields(&converted) {
         changed if changed == text => return None,
         changed => changed,
     };
@@ -62,8 +70,8 @@ pub fn convert_prompt(text: &str) -> Option<ConvertedPrompt> {
         .then_some(ConvertedPrompt { text, lost })
 }
 
-/// `{{field}}` was a field of the last event.
-fn with_fields_of_the_last_event(text: &str) -> String {
+/// Converts `{{field}}`, which was a field of the last event.
+fn convert_event_fields(text: &str) -> String {
     let (mut converted, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("{{") {
         let Some((inner, after)) = after.split_once("}}") else {
@@ -80,18 +88,26 @@ fn with_fields_of_the_last_event(text: &str) -> String {
                         .all(|letter| letter.is_alphanumeric() || letter == '_')
             })
             && !text.contains("{%");
-        match is_field {
+        if inner == "events" {
             // Without a filter the values would not be JSON.
-            _ if inner == "events" => converted.push_str("{{ events | tojson }}"),
-            true => converted.push_str(&format!("{{{{ (events | last).data.{name} }}}}")),
-            false => converted.push_str(&format!("{{{{{inner}}}}}")),
+            converted.push_str("{{ events | tojson }}");
+        } else if is_field {
+            converted.push_str(&format!("{{{{ (events | last).data.{name} }}}}"));
+        } else {
+            converted.push_str(&format!("{{{{{inner}}}}}"));
         }
         rest = after;
     }
     converted + rest
 }
 
-fn statement(written: &str, open: &mut Vec<&'static str>, lost: &mut Vec<&'static str>) -> Option<String> {
+/// Converts a statement of JavaScript: a loop, a condition, or the end of a block. `None` for any other.
+fn convert_statement(
+    written: &str,
+    open: &mut Vec<&'static str>,
+    lost: &mut Vec<&'static str>,
+) -> Option<String> {
+    // `for (const event of events) {`
     if let Some(head) = written
         .strip_prefix("for")
         .and_then(|rest| rest.trim().strip_prefix('(')?.trim_end().strip_suffix('{'))
@@ -99,8 +115,9 @@ fn statement(written: &str, open: &mut Vec<&'static str>, lost: &mut Vec<&'stati
         let (name, list) = head.trim_end().strip_suffix(')')?.split_once(" of ")?;
         let name = name.trim().rsplit(' ').next()?;
         open.push("endfor");
-        return Some(format!("for {name} in {}", expression(list, lost)?));
+        return Some(format!("for {name} in {}", convert_expression(list, lost)?));
     }
+    // `events.forEach(event => {`
     if let Some((list, function)) = written.split_once(".forEach(") {
         let name = function
             .split("=>")
@@ -109,19 +126,21 @@ fn statement(written: &str, open: &mut Vec<&'static str>, lost: &mut Vec<&'stati
             .trim_matches(['(', ')'])
             .trim();
         open.push("endfor");
-        return Some(format!("for {name} in {}", expression(list, lost)?));
+        return Some(format!("for {name} in {}", convert_expression(list, lost)?));
     }
+    // `if (condition) {`
     if let Some(head) = written.strip_prefix("if") {
         let condition = head.trim().strip_prefix('(')?.strip_suffix('{')?;
         open.push("endif");
-        let condition = expression(condition.trim_end().strip_suffix(')')?, lost)?;
+        let condition = convert_expression(condition.trim_end().strip_suffix(')')?, lost)?;
         return Some(format!("if {condition}"));
     }
+    // `} else if (condition) {`
     if let Some(head) = written.strip_prefix('}').map(str::trim_start)
         && let Some(head) = head.strip_prefix("else if")
     {
         let condition = head.trim().strip_prefix('(')?.strip_suffix('{')?;
-        let condition = expression(condition.trim_end().strip_suffix(')')?, lost)?;
+        let condition = convert_expression(condition.trim_end().strip_suffix(')')?, lost)?;
         return Some(format!("elif {condition}"));
     }
     match written.split_whitespace().collect::<String>().as_str() {
@@ -131,12 +150,12 @@ fn statement(written: &str, open: &mut Vec<&'static str>, lost: &mut Vec<&'stati
     }
 }
 
-/// Converts an expression of JavaScript, of the kinds that prompts have.
-fn expression(written: &str, lost: &mut Vec<&'static str>) -> Option<String> {
+/// Converts an expression of JavaScript, of the kinds that occur in prompts.
+fn convert_expression(written: &str, lost: &mut Vec<&'static str>) -> Option<String> {
     let written = written.trim().trim_end_matches(';');
     if let Some(inner) = written.strip_prefix("JSON.stringify(") {
         let inner = inner.strip_suffix(')')?.split(',').next()?;
-        return Some(format!("{} | tojson", expression(inner, lost)?));
+        return Some(format!("{} | tojson", convert_expression(inner, lost)?));
     }
     let words = [
         ("===", "=="),
@@ -151,7 +170,7 @@ fn expression(written: &str, lost: &mut Vec<&'static str>) -> Option<String> {
         .fold(written.to_owned(), |text, (from, to)| text.replace(from, to));
     let mut text = String::new();
     for (index, part) in plain.split("it.").enumerate() {
-        // `it.` at the end of another word is that word's.
+        // `it.` is removed, unless it is the end of a longer word, such as `limit.`.
         if index > 0 && text.ends_with(|letter: char| letter.is_alphanumeric() || letter == '_') {
             text.push_str("it.");
         }

@@ -1,4 +1,6 @@
-//! From the text of a hank.json to a [`Hank`] or to everything that is wrong with it.
+//! From the text of a hank.json to a [`Hank`] or to all its problems; also from the files of a sentinel, a result's schema and a script.
+//!
+//! The text becomes a syntax tree, whose structure is checked; then a function of `read` turns the tree into a value, and the rules of `check` follow.
 
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged;
@@ -14,10 +16,10 @@ use super::read::sentinel::{self, SentinelFile};
 use super::read::{self, script};
 use super::reader::{HankReader, JsonNode, child_path};
 
-/// A hank.json may not be larger.
+/// Maximum size of a hank.json in bytes.
 pub const MAX_HANK_BYTES: usize = 4 << 20;
 
-/// Lists and objects may not be nested deeper.
+/// Maximum depth to which lists and objects are nested.
 const MAX_DEPTH: usize = 64;
 
 /// Result of reading a hank.json.
@@ -25,9 +27,9 @@ const MAX_DEPTH: usize = 64;
 pub struct Parsed {
     /// The hank; `None` when there are errors.
     pub hank: Option<Hank>,
-    /// Readable part of a hank with errors, so that the files it names and what its agents can do are checked as well; not fit to run.
+    /// Readable part of a hank with errors, so that its files and the abilities of its agents can be checked as well; not fit to run.
     pub draft: Option<Hank>,
-    /// An id or an item that could not be read was replaced, so names of other codons are not checked.
+    /// An id or an item that could not be read was replaced by a stand-in, so references to other codons are not checked.
     pub has_stand_ins: bool,
     /// All errors and warnings.
     pub problems: Problems,
@@ -83,18 +85,17 @@ pub fn parse_bytes(bytes: &[u8]) -> Parsed {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CheckedSentinel {
-    /// Its id, if it is valid.
+    /// Id of the sentinel, if it is valid.
     pub id: Option<String>,
-    /// Configuration, once nothing is wrong with it.
+    /// Configuration; `None` if it has errors.
     pub config: Option<Map<String, JsonValue>>,
     /// All errors and warnings.
     pub problems: Problems,
 }
 
-/// Reads the text of a sentinel's own file, at `path` in the folder of the hank, and reports everything that
-/// is wrong.
+/// Reads the text of a sentinel's own file, at `path` in the folder of the hank, and reports all problems.
 ///
-/// The rules are those of a sentinel inside hank.json (HANK-51); the files that it names are not looked at.
+/// The rules are those of a sentinel inside hank.json (HANK-51); the files that the sentinel names are not read.
 #[must_use]
 pub fn check_sentinel(text: &str, path: &str) -> CheckedSentinel {
     let empty = "a sentinel is an object with id, name, model, trigger, execution and a prompt";
@@ -109,7 +110,8 @@ pub fn check_sentinel(text: &str, path: &str) -> CheckedSentinel {
     CheckedSentinel { id, config, problems }
 }
 
-/// Reads the file of a result's schema, and reports everything that is wrong with it (HANK-93). Whether it is a schema is checked where the files of the hank are.
+/// Reads the text of a result's schema, and reports all problems (HANK-93). Whether the JSON is a valid schema is checked by the runtime, with the other
+/// files of the hank.
 #[must_use]
 pub fn check_result_schema(text: &str) -> (Option<Map<String, JsonValue>>, Problems) {
     let empty = r#"the smallest schema of a result is { "type": "object" }"#;
@@ -118,18 +120,18 @@ pub fn check_result_schema(text: &str) -> (Option<Map<String, JsonValue>>, Probl
     (schema.filter(|_| !problems.has_errors()), problems)
 }
 
-/// Reads a script of the scripted agent and returns everything that is wrong with it (HANK-74).
+/// Reads a script of the scripted agent and returns all problems (HANK-74).
 #[must_use]
 pub fn check_script(text: &str) -> Problems {
     let empty = "a script is an object with `turns`, the list of what the agent says and does";
     let (mut reader, _) = read_with(text, empty, script::script);
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    // The agent reads JSON alone, and this reader more than that.
+    // The agent reads plain JSON, while this reader also accepts comments and trailing commas.
     if !reader.problems.has_errors()
         && let Err(error) = serde_json::from_str::<IgnoredAny>(text)
     {
-        let line = text.split_inclusive('\n').take(error.line().saturating_sub(1));
-        let offset = line.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
+        let lines_before = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+        let offset = lines_before.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
         let message = "is JSON with comments or trailing commas, which the scripted agent does not read";
         let hint = Some("take them out".to_owned());
         let offset = (0..=offset.min(text.len()))
@@ -141,8 +143,8 @@ pub fn check_script(text: &str) -> Problems {
     reader.problems
 }
 
-/// Parses a text and gives its tree to `read`. Without a tree there are only problems; `empty` is the hint
-/// for an empty file.
+/// Parses a text and passes its tree to `read`. Returns the reader, which has the problems, and the value, if there is one. `empty` is the hint for an
+/// empty file.
 pub(super) fn read_with<'t, T>(
     text: &'t str,
     empty: &str,
@@ -173,7 +175,7 @@ pub(super) fn read_with<'t, T>(
     (reader, read)
 }
 
-/// A reader that has reported why nothing can be read.
+/// Returns a reader with one problem: the reason why nothing can be read.
 fn unreadable<'t>(text: &'t str, offset: usize, message: String, hint: Option<&str>) -> HankReader<'t> {
     let mut reader = HankReader::new(text);
     let hint = hint.map(str::to_owned);

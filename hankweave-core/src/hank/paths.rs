@@ -7,13 +7,13 @@ use super::exclude;
 use super::patterns::{PatternError, Patterns};
 use super::reserved::{is_git, is_state_folder};
 
-/// The most patterns of one list (X4).
+/// Maximum of patterns in one list (X4).
 pub const MAX_GLOBS: usize = 256;
 
-/// Longest pattern that is accepted; no user writes a longer one.
+/// Longest pattern that is accepted, in bytes; no user writes a longer one.
 const MAX_GLOB_BYTES: usize = 1024;
 
-/// Names at the root of a workspace that belong to hankweave as well; compared without case.
+/// Names at the root of a workspace that belong to hankweave, besides the state folder; compared without case.
 const PROTECTED: [&str; 2] = [exclude::DATA, exclude::ARCHIVE];
 
 /// Checks the path of a file or folder of the user, who may name any.
@@ -102,7 +102,7 @@ pub fn check_glob(pattern: &str) -> Result<(), String> {
     if pattern.split('/').any(|part| part == "..") {
         return Err("must not contain `..`".to_owned());
     }
-    // What is accepted here must not fail when the codon that it belongs to has done its work.
+    // A pattern that is accepted here must not fail later, when its codon has done its work.
     Patterns::check(pattern).map_err(|error| match error {
         PatternError::Syntax { source, .. } => format!("is not a glob: {}", source.kind()),
         PatternError::Extended { sign, instead, .. } => {

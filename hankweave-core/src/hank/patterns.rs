@@ -8,12 +8,15 @@ use globset::{Candidate, Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 /// Names with a leading dot match like others; letter case counts. Matching takes linear time (X4).
 #[derive(Debug, Clone, Default)]
 pub struct Patterns {
+    /// Globs of files that match.
     wanted: GlobSet,
+    /// Globs after `!`; their files do not match even if they are wanted.
     unwanted: GlobSet,
+    /// The list was empty, so every file matches.
     everything: bool,
 }
 
-/// Only a pattern of more bytes than these can be too large for a matcher.
+/// A matcher can always be built for a pattern of up to this many bytes.
 const ALWAYS_BUILT: usize = 1_024;
 
 /// Why a pattern cannot be used.
@@ -95,7 +98,7 @@ impl Patterns {
         Self::default()
     }
 
-    /// Whether the file at `path`, relative to the workspace, is meant.
+    /// Whether the file at `path`, relative to the workspace, matches.
     #[must_use]
     pub fn matches(&self, path: &[u8]) -> bool {
         if self.everything {
@@ -119,9 +122,13 @@ fn build(globs: Vec<Glob>) -> Result<GlobSet, PatternError> {
 
 /// One pattern, split into its parts.
 struct Pattern<'a> {
+    /// The pattern as it was written.
     written: &'a str,
+    /// It begins with `!`.
     negated: bool,
+    /// The pattern without `!` and without parts of no meaning.
     glob: String,
+    /// It may name a folder, and then matches everything inside the folder.
     folder: bool,
 }
 
@@ -157,7 +164,7 @@ impl<'a> Pattern<'a> {
         })
     }
 
-    /// The pattern itself and, where it means a folder, everything inside it.
+    /// Returns the glob of the pattern and, if it may name a folder, a second one for everything inside the folder.
     fn globs(&self) -> Result<Vec<Glob>, PatternError> {
         let mut globs = vec![self.compile(&self.glob)?];
         if self.folder {

@@ -1,4 +1,4 @@
-//! Prices of a user: a file of prices, or the value of `prices` in hankweave.json.
+//! Reads prices that the user sets: a file of prices, or the value of `prices` in hankweave.json.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub enum PriceSource {
     },
 }
 
-/// Hint for text without prices.
+/// Hint for a text without prices.
 const HINT: &str = r#"write {"models": {"NAME": {"input": 3, "output": 15}}}, in dollars per million tokens"#;
 
 /// Keys of a file of prices. `asOf`, `unit` and `sources` are not read: they are allowed so that the output of `hankweave prices --json` is such a file.

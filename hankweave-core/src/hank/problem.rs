@@ -1,4 +1,4 @@
-//! Problem of a hank, with its place.
+//! Problems of a hank with their places, the list of them, and the map from JSON paths to places in the text.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -84,7 +84,7 @@ impl Problem {
         }
     }
 
-    /// Names the place in a file that the hank names, in which the problem was found.
+    /// Adds the place in a file that the hank names; `found` is the problem in that file.
     #[must_use]
     pub fn in_file(self, file: &str, found: &Self) -> Self {
         Self {
@@ -107,7 +107,7 @@ impl Problem {
         }
     }
 
-    /// Shows the problem with the name of its file: `hank.json:5:32: error: …`. One in a file that the hank names has its place there alone.
+    /// Shows the problem with the name of its file: `hank.json:5:32: error: …`. A problem inside another file is shown with its place in that file only.
     #[must_use]
     pub fn display_in(&self, file: &str) -> String {
         if let Some(inner) = &self.inside {
@@ -155,8 +155,11 @@ impl fmt::Display for Problem {
 /// 4 KiB and ends with the total number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Problems {
+    /// The first thousand problems, in order.
     kept: Vec<Problem>,
+    /// Number of all errors.
     errors: usize,
+    /// Number of all warnings.
     warnings: usize,
 }
 
@@ -184,12 +187,12 @@ impl Problems {
     /// Whether an error is known of the value at this path, or of something inside it.
     #[must_use]
     pub fn has_error_at(&self, path: &str) -> bool {
-        let is_of_it = |problem: &Problem| {
+        let is_inside = |problem: &Problem| {
             let rest = problem.path.strip_prefix(path);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
         let mut errors = self.kept.iter().filter(|kept| kept.level == Severity::Error);
-        errors.any(is_of_it)
+        errors.any(is_inside)
     }
 
     /// How many errors there are, kept or not.
@@ -271,11 +274,12 @@ impl<'p> IntoIterator for &'p Problems {
 #[derive(Debug, Clone, Default)]
 pub struct SourceMap {
     positions: BTreeMap<String, Position>,
+    /// Names of codons and loops for people, by JSON path.
     items: BTreeMap<String, String>,
 }
 
 impl SourceMap {
-    /// The position of the value at `path`, else of the nearest value around it.
+    /// Returns the position of the value at `path`, else of the nearest value around it.
     #[must_use]
     pub fn position(&self, path: &str) -> Option<Position> {
         ancestors(path).find_map(|path| self.positions.get(path)).copied()
@@ -298,12 +302,12 @@ impl SourceMap {
     }
 }
 
-/// `a[0].b`, then `a[0]`, then `a`.
+/// Returns a JSON path and those of all values around it: `a[0].b`, `a[0]`, `a`.
 fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path), |path| path.rfind(['.', '[']).map(|end| &path[..end]))
 }
 
-/// Untrusted text as part of a message: in backticks, without control characters, at most 60 characters.
+/// Returns untrusted text for a message: in backticks, without control characters, at most 60 characters.
 #[cfg(feature = "hanks")]
 pub(super) fn quoted(text: &str) -> String {
     const LONGEST: usize = 60;

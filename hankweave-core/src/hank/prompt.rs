@@ -1,4 +1,4 @@
-//! Prompts as pure text: front matter, joining, template variables and comments (HANK-8).
+//! Prompts as pure text (HANK-8): splits off front matter, joins several texts, removes comments and fills in variables such as `<%DATA_DIR%>`.
 
 use std::path::Path;
 
@@ -35,20 +35,22 @@ pub struct PromptVariables<'v> {
     pub agent_root: &'v str,
     /// Absolute path of the data inside the workspace: `<%DATA_DIR%>`.
     pub data_dir: &'v str,
-    /// Results of codons: `<%results.plan.files%>`; without them the references stay.
+    /// Results of codons, for `<%results.plan.files%>`; `None` leaves such references unchanged.
     pub results: Option<&'v Results>,
 }
 
-/// Values of the template variables of one workspace.
+/// Values of the template variables of one workspace; the owned form of [`PromptVariables`].
 #[derive(Debug, Clone)]
 pub struct PromptValues {
+    /// Absolute path of the workspace.
     root: String,
+    /// Absolute path of the data inside the workspace.
     data: String,
     results: Option<Results>,
 }
 
 impl PromptValues {
-    /// Takes the absolute path of the workspace, and the results of codons; without them references to results stay.
+    /// Takes the absolute path of the workspace, and the results of codons; `None` leaves references to results unchanged.
     #[must_use]
     pub fn new(root: &Path, results: Option<Results>) -> Self {
         Self {
@@ -58,7 +60,7 @@ impl PromptValues {
         }
     }
 
-    /// Fills in a text; what has no value stays.
+    /// Fills in a text; variables without a value stay.
     #[must_use]
     pub fn render(&self, text: &str) -> String {
         let variables = PromptVariables {
@@ -69,7 +71,7 @@ impl PromptValues {
         render(text, variables)
     }
 
-    /// Fills in a text.
+    /// Fills in a text, and requires that every result it names exists.
     ///
     /// # Errors
     ///
@@ -158,7 +160,7 @@ fn metadata(block: &str) -> PromptMetadata {
     metadata
 }
 
-/// `[a, "b"]`, or `a, b` without brackets.
+/// Reads a list such as `[a, "b"]`, or `a, b` without brackets.
 fn inline_list(value: &str) -> Vec<String> {
     let inner = value.strip_prefix('[').and_then(|value| value.strip_suffix(']'));
     let items = inner.unwrap_or(value).split(',').map(scalar);
@@ -173,7 +175,7 @@ fn scalar(value: &str) -> String {
     unquoted.unwrap_or(value).to_owned()
 }
 
-/// Names of the variables of a prompt that are no references to results.
+/// Names of the variables of a prompt, without the references to results.
 const VARIABLES: [&str; 4] = ["AGENT_ROOT", "PROJECT_DIR", "EXECUTION_DIR", "DATA_DIR"];
 
 /// Returns the names in `<%NAME%>` that are no variables, each once; they stay in the prompt unchanged.
@@ -194,11 +196,13 @@ pub fn unknown_variables(text: &str) -> Vec<String> {
     unknown
 }
 
-/// Returns the variables that a text names, such as `DATA_DIR` or `results.plan.files`, also where nothing fills them in, as in a command.
+/// Returns the variables that a text names, such as `DATA_DIR` or `results.plan.files`. The text may also be one in which variables are not filled in, such
+/// as a command.
 pub fn variables_in(text: &str) -> impl Iterator<Item = &str> {
     between_marks(text).filter(|name| is_variable(name))
 }
 
+/// Returns the texts between `<%` and `%>`.
 fn between_marks(text: &str) -> impl Iterator<Item = &str> {
     let parts = text.split("<%").skip(1);
     parts.filter_map(|part| Some(part.split_once("%>")?.0))
@@ -208,10 +212,10 @@ fn is_variable(name: &str) -> bool {
     VARIABLES.contains(&name) || name.starts_with("results.")
 }
 
-fn replace_variables(text: &str, given: PromptVariables<'_>) -> String {
+fn replace_variables(text: &str, values: PromptVariables<'_>) -> String {
     let PromptVariables {
         agent_root, data_dir, ..
-    } = given;
+    } = values;
     let variables = VARIABLES.map(|name| match name {
         "DATA_DIR" => (name, data_dir),
         name => (name, agent_root),
@@ -223,7 +227,8 @@ fn replace_variables(text: &str, given: PromptVariables<'_>) -> String {
         let mut known = variables.iter();
         let known = known
             .find_map(|(name, value)| Some(((*value).into(), after.strip_prefix(name)?.strip_prefix("%>")?)));
-        let result = || given.results?.replaced(after);
+        let result = || values.results?.replaced(after);
+        // An unknown variable stays: only its `<%` is passed over.
         let (value, after) = known.or_else(result).unwrap_or(("<%".into(), after));
         replaced.push_str(&value);
         rest = after;

@@ -1,8 +1,8 @@
-//! Reads typed values from the syntax tree and reports every value that is not what it should be.
+//! Reads typed values from the syntax tree and reports every value that is not as expected. `read` builds the functions for the objects of a hank on this.
 //!
-//! Each reading function takes a [`JsonNode`] and returns the value, or `None` after it reported why there is
-//! none. So the reader of an object reads all its fields before it gives up, and no problem hides another.
-//! Functions such as [`integer`] and [`list`] make a reading function from what is expected.
+//! A reading function takes a [`JsonNode`] and returns the value, or `None` after reporting why there is none. The function for an object reads all its
+//! fields before it gives up, so no problem hides another. [`HankReader`] has reading functions as methods; the functions [`checked`], [`integer`], [`list`]
+//! and others return a reading function for the given range, words or elements.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -23,7 +23,7 @@ pub(super) struct JsonNode<'n> {
 }
 
 impl<'n> JsonNode<'n> {
-    /// The value of one property of the object at `path`.
+    /// Returns the value of one property of the object at `path`.
     fn of(path: &str, property: &'n ObjectProp<'n>) -> Self {
         Self {
             value: &property.value,
@@ -31,7 +31,7 @@ impl<'n> JsonNode<'n> {
         }
     }
 
-    /// The string at `key`, when this is an object that has one there.
+    /// Returns the string at `key`, if this is an object that has one there.
     pub(super) fn string_at(&self, key: &str) -> Option<&'n str> {
         let literal = self.value.as_object()?.get_string(key)?;
         Some(literal.value.as_ref())
@@ -42,21 +42,21 @@ impl<'n> JsonNode<'n> {
 pub(super) struct HankReader<'t> {
     pub(super) problems: Problems,
     pub(super) places: SourceMap,
-    /// Number of ids and items that replace unreadable ones, so that everything else keeps its position.
+    /// Number of ids that replace unreadable ones, or the ids of unreadable items, so that the rest keeps its position.
     pub(super) stand_ins: usize,
-    /// A continuation or the end of a loop could not be read, so what depends on it is not checked.
+    /// A `continuationMode` or `terminateOn` could not be read, so the rules between codons are not checked.
     pub(super) has_unread_links: bool,
     lines: LineIndex<'t>,
 }
 
-/// One string that passes `check`, which returns the broken rule.
+/// Reads one string that passes `check`; its error is the broken rule.
 pub(super) fn checked<E: Into<String>>(
     check: impl Fn(&str) -> Result<(), E>,
 ) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<String> {
     parsed(move |text| check(text).map(|()| text.to_owned()))
 }
 
-/// Returns the result of `parse` on a string, or reports the broken rule.
+/// Reads one string and converts it by `parse`; its error is the broken rule.
 pub(super) fn parsed<T, E: Into<String>>(
     parse: impl Fn(&str) -> Result<T, E>,
 ) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<T> {
@@ -66,7 +66,7 @@ pub(super) fn parsed<T, E: Into<String>>(
     }
 }
 
-/// A whole number in `range`.
+/// Reads a whole number in `range`, in any notation of JSON.
 pub(super) fn integer(
     range: RangeInclusive<u64>,
 ) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<u64> {
@@ -81,7 +81,7 @@ pub(super) fn integer(
     }
 }
 
-/// A whole number in `range`, written with digits alone: for files that other readers take literally.
+/// Reads a whole number in `range` that is written with digits alone, for files that another reader with stricter rules reads too.
 pub(super) fn strict_integer(
     range: RangeInclusive<u64>,
 ) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<u64> {
@@ -95,7 +95,7 @@ pub(super) fn strict_integer(
     }
 }
 
-/// One of a few words.
+/// Reads one of a few words.
 pub(super) fn choice<T: Copy>(
     choices: &[(&str, T)],
 ) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<T> {
@@ -116,14 +116,14 @@ pub(super) fn choice<T: Copy>(
     }
 }
 
-/// The elements of a list, in order; those that cannot be read are reported and left out.
+/// Reads the elements of a list, in order; unreadable elements are reported and left out.
 pub(super) fn list<T>(
     read: impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<T>,
 ) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<Vec<T>> {
     move |reader, node| reader.list(node, &read)
 }
 
-/// As [`list`], but an empty list is an error.
+/// Reads a list like [`list`], but an empty list is an error.
 pub(super) fn non_empty_list<T>(
     read: impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<T>,
 ) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<Vec<T>> {
@@ -135,7 +135,7 @@ pub(super) fn non_empty_list<T>(
     }
 }
 
-/// One string, or a list of at least one.
+/// Reads one string, or a list with at least one element.
 pub(super) fn one_or_more<T>(
     read: impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<T>,
 ) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<Vec<T>> {
@@ -171,13 +171,13 @@ impl<'t> HankReader<'t> {
         self.report_at(Severity::Warning, node, message.into(), None);
     }
 
-    /// Reports an error, and that there is no value.
+    /// Reports an error, and returns `None` in place of the value.
     pub(super) fn refuse<T>(&mut self, node: &JsonNode<'_>, message: impl Into<String>) -> Option<T> {
         self.error(node, message);
         None
     }
 
-    /// As [`refuse`](Self::refuse), with advice.
+    /// Does the same as [`refuse`](Self::refuse), with a hint.
     pub(super) fn refuse_with_hint<T>(
         &mut self,
         node: &JsonNode<'_>,
@@ -219,7 +219,7 @@ impl<'t> HankReader<'t> {
         });
     }
 
-    /// Remembers the position of the value; every function that accepts one calls it.
+    /// Remembers the position of an accepted value and returns the value; every reading function ends with this or with `refuse`.
     fn accept<T>(&mut self, node: &JsonNode<'_>, value: T) -> Option<T> {
         let position = self.lines.position(node.value.start());
         self.places.add_position(&node.path, position);
@@ -251,7 +251,7 @@ impl<'t> HankReader<'t> {
         }
     }
 
-    /// A number that `read` accepts.
+    /// Reads a number that `read` accepts.
     fn number_that<T>(
         &mut self,
         node: &JsonNode<'_>,
@@ -267,14 +267,14 @@ impl<'t> HankReader<'t> {
         }
     }
 
-    /// A finite number above 0.
+    /// Reads a finite number above 0.
     pub(super) fn positive(&mut self, node: &JsonNode<'_>) -> Option<f64> {
         self.number_that(node, "a number above 0", |literal| {
             finite(literal).filter(|number| *number > 0.0)
         })
     }
 
-    /// A finite number.
+    /// Reads a finite number.
     pub(super) fn number(&mut self, node: &JsonNode<'_>) -> Option<f64> {
         match node.value {
             Value::NumberLit(literal) if finite(literal.value).is_none() => {
@@ -284,7 +284,7 @@ impl<'t> HankReader<'t> {
         }
     }
 
-    /// As the function [`list`], for a `read` that changes something.
+    /// Reads a list like the function [`list`], with a `read` that may have state.
     pub(super) fn list<T>(
         &mut self,
         node: &JsonNode<'_>,
@@ -293,7 +293,8 @@ impl<'t> HankReader<'t> {
         Some(self.elements(node, read)?.into_iter().flatten().collect())
     }
 
-    /// As [`list`](Self::list), but only what comes before the first item with mistakes: later checks name items by their positions.
+    /// Reads a list like [`list`](Self::list), but returns only the elements before the first unreadable one, so that their indexes are still those of the
+    /// text.
     pub(super) fn leading_list<T>(
         &mut self,
         node: &JsonNode<'_>,
@@ -303,6 +304,7 @@ impl<'t> HankReader<'t> {
         Some(elements.map_while(|element| element).collect())
     }
 
+    /// Reads all elements of a list; `None` for each unreadable one.
     fn elements<T>(
         &mut self,
         node: &JsonNode<'_>,
@@ -320,7 +322,7 @@ impl<'t> HankReader<'t> {
         Some(nodes.map(|element| read(self, &element)).collect())
     }
 
-    /// An object whose keys the author chooses.
+    /// Reads an object whose keys the author chooses.
     pub(super) fn map<T>(
         &mut self,
         node: &JsonNode<'_>,
@@ -337,7 +339,7 @@ impl<'t> HankReader<'t> {
         Some(map)
     }
 
-    /// Any object, as JSON.
+    /// Reads any object, as JSON.
     pub(super) fn json_object(&mut self, node: &JsonNode<'_>) -> Option<Map<String, serde_json::Value>> {
         let object = self.object(node)?;
         let mut map = Map::new();
@@ -362,7 +364,7 @@ impl<'t> HankReader<'t> {
         }
     }
 
-    /// An object with the keys `keys` and no others.
+    /// Returns the fields of an object, after reporting the keys that are not in `keys`.
     pub(super) fn fields<'n>(&mut self, node: &JsonNode<'n>, keys: &KeyTable) -> Option<ObjectFields<'n>> {
         let object = self.object(node)?;
         for property in &object.properties {
@@ -405,6 +407,7 @@ impl<'n> ObjectFields<'n> {
         Some(JsonNode::of(&self.path, property))
     }
 
+    /// Reads the field at `key`; `None` if it is absent or unreadable.
     pub(super) fn optional<'t, T>(
         &self,
         reader: &mut HankReader<'t>,
@@ -414,8 +417,7 @@ impl<'n> ObjectFields<'n> {
         read(reader, &self.get(key)?)
     }
 
-    /// As [`optional`](Self::optional), with the default of the type for a value that is not there or not
-    /// readable.
+    /// Reads a field like [`optional`](Self::optional); an absent or unreadable one becomes the default of the type.
     pub(super) fn or_default<'t, T: Default>(
         &self,
         reader: &mut HankReader<'t>,
@@ -425,6 +427,7 @@ impl<'n> ObjectFields<'n> {
         self.optional(reader, key, read).unwrap_or_default()
     }
 
+    /// Reads the field at `key`, and reports if it is absent.
     pub(super) fn required<'t, T>(
         &self,
         reader: &mut HankReader<'t>,
@@ -444,7 +447,7 @@ impl<'n> ObjectFields<'n> {
         reader.report(Severity::Error, path, self.object.start(), message, hint);
     }
 
-    /// Reports the second of two keys that exclude each other, when both are there.
+    /// Reports the second of two keys that exclude each other, if the object has both.
     pub(super) fn exclusive(&self, reader: &mut HankReader<'_>, [first, second]: [&str; 2]) {
         if let (Some(_), Some(node)) = (self.get(first), self.get(second)) {
             reader.error(&node, format!("must not stand beside `{first}`"));
@@ -452,7 +455,7 @@ impl<'n> ObjectFields<'n> {
     }
 }
 
-/// The path of the value at `key` in the object at `path`.
+/// Returns the path of the value at `key` in the object at `path`. A key with unusual characters is written in brackets.
 pub(super) fn child_path(path: &str, key: &str) -> String {
     let plain = !key.is_empty()
         && key.len() <= 60
@@ -466,6 +469,7 @@ pub(super) fn child_path(path: &str, key: &str) -> String {
     }
 }
 
+/// Returns the type of a value, in words.
 fn kind(value: &Value<'_>) -> &'static str {
     match value {
         Value::StringLit(_) => "a string",
@@ -485,10 +489,13 @@ fn finite(literal: &str) -> Option<f64> {
 fn whole_number(literal: &str) -> Option<u64> {
     /// Above this, a float does not hold every whole number.
     const EXACT: f64 = 9_007_199_254_740_992.0;
-    literal.parse().ok().or_else(|| {
-        let number: f64 = literal.parse().ok()?;
-        let is_exact = number.fract() == 0.0 && (0.0..=EXACT).contains(&number);
-        // `{:.0}` writes the digits of a whole number exactly.
-        is_exact.then(|| format!("{number:.0}").parse().ok())?
-    })
+    if let Ok(whole) = literal.parse() {
+        return Some(whole);
+    }
+    let number: f64 = literal.parse().ok()?;
+    if number.fract() != 0.0 || !(0.0..=EXACT).contains(&number) {
+        return None;
+    }
+    // `{:.0}` writes the digits of a whole number exactly.
+    format!("{number:.0}").parse().ok()
 }

@@ -1,8 +1,8 @@
-//! Variables of a hank that redirect programs or traffic.
+//! Finds environment variables of a hank that redirect programs or traffic, so that a run and `validate` can report them.
 
 use super::document::CodonConfig;
 
-/// The variables in `env` of a codon that redirect programs or traffic, which must not be set unnoticed (S8).
+/// Returns the variables in `env` of a codon that redirect programs or traffic, which must not be set unnoticed (S8).
 #[must_use]
 pub fn redirecting_variables(codon: &CodonConfig) -> Vec<&str> {
     let names = codon.env.keys().map(String::as_str);

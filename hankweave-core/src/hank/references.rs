@@ -1,18 +1,17 @@
-//! The files that a hank names.
+//! Lists the files that a hank names, and the targets of its rig copies.
 
 use super::agent::AgentChoice;
 use super::document::{CodonConfig, Fallback, Hank, PromptSource, RigAction, SentinelSource};
 use crate::id::CodonId;
 
-/// One path to something in the folder of the hank.
+/// One path in a hank that names a file or folder in the hank's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference<'h> {
     /// Purpose of the file.
     pub kind: ReferenceKind,
     /// The path as it is written; its spelling has been checked.
     pub path: &'h str,
-    /// JSON path of the value that holds it, such as `hank[0].promptFile[1]`; that of the key itself for a
-    /// single file.
+    /// JSON path of the value with the path, such as `hank[0].promptFile[1]`, or `hank[0].promptFile` for a single file.
     pub place: String,
 }
 
@@ -33,9 +32,9 @@ pub enum ReferenceKind {
     ResultSchema,
 }
 
-/// Lists everything in the folder of the hank that the hank names, in the order of the text.
+/// Lists the files and folders that the hank names: those of the whole hank first, then those of each codon.
 ///
-/// What sentinels name in their own configurations is not listed.
+/// Files that sentinels name in their own configurations are not listed.
 #[must_use]
 pub fn references(hank: &Hank) -> Vec<Reference<'_>> {
     let global = hank.global_system_prompt.as_ref();
@@ -54,17 +53,17 @@ pub fn references(hank: &Hank) -> Vec<Reference<'_>> {
 pub struct CopyTarget<'h> {
     /// Codon of the rig.
     pub codon: &'h CodonId,
-    /// JSON path of its `to`.
+    /// JSON path of the key `to`.
     pub place: String,
     /// Source, relative to the folder of hank.json.
     pub from: &'h str,
-    /// Path, relative to the agent's workspace.
+    /// Target, relative to the agent's workspace.
     pub to: &'h str,
-    /// Whether an existing entry there is removed first.
+    /// Whether an existing target is removed first.
     pub replaces: bool,
 }
 
-/// The targets of rig copies, in the order of the text.
+/// Returns the targets of rig copies, in the order of the text.
 pub fn copy_targets(hank: &Hank) -> impl Iterator<Item = CopyTarget<'_>> {
     hank.located_codons().flat_map(|(at, codon)| {
         let items = codon.rig_setup.iter().enumerate();
@@ -106,7 +105,7 @@ fn of_codon<'h>(codon: &'h CodonConfig, at: &str) -> Vec<Reference<'h>> {
     references
 }
 
-/// The scripts of a list of fallbacks.
+/// Returns the scripts in a list of fallbacks.
 fn scripts_of_fallbacks<'h>(list: Option<&'h [Fallback]>, at: &str) -> impl Iterator<Item = Reference<'h>> {
     let entries = list.unwrap_or_default().iter().enumerate();
     entries.filter_map(move |(index, entry)| match entry {

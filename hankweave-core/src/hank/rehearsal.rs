@@ -1,4 +1,4 @@
-//! A hank as a rehearsal runs it, and the steps that it leaves out (CLI-74).
+//! Turns a hank into its rehearsal, a run without agents, checks and questions, and names the steps that a rehearsal leaves out (CLI-74).
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::agent::AgentOptions;
 
 use super::document::{Hank, HankItem, LoopConfig, TerminateOn};
 
-/// Variable of agents and rigs in a rehearsal.
+/// Environment variable that agents and rigs get in a rehearsal.
 pub const REHEARSAL_VARIABLE: &str = "HANKWEAVE_REHEARSAL";
 
 /// Kind of a step that a rehearsal leaves out.
@@ -57,7 +57,8 @@ impl RehearsedKind {
 }
 
 impl Hank {
-    /// Takes out what a rehearsal leaves out: approvals, required changes, results, fallbacks, sentinels, extensions, and all iterations but one. Checks stay, because their place is after the agent.
+    /// Removes the steps that a rehearsal leaves out: approvals, required changes, results, fallbacks, sentinels, extensions, and all iterations but one.
+    /// Checks stay, because the rehearsal reports them at their place after the agent.
     pub fn rehearse(&mut self) {
         self.leave_out_fallbacks();
         self.leave_out_agent_options();
@@ -88,7 +89,7 @@ impl Hank {
         }
     }
 
-    /// Leaves out how agents are to work (AGENT-60), for an agent that plays all of them.
+    /// Removes the options of agents (AGENT-60), for the scripted agent, which plays all agents.
     pub fn leave_out_agent_options(&mut self) {
         if let Some(overrides) = &mut self.overrides {
             overrides.agent_options = AgentOptions::default();
@@ -100,7 +101,7 @@ impl Hank {
 }
 
 impl LoopConfig {
-    /// Returns the number of iterations for people, where a rehearsal leaves some out: `at most 5`.
+    /// Returns the number of iterations for people, such as `at most 5`; `None` for a loop of one iteration, of which a rehearsal leaves out none.
     #[must_use]
     pub fn iterations_left_out(&self) -> Option<String> {
         match (&self.terminate_on, self.most_iterations()) {

@@ -1,17 +1,17 @@
-//! Names that git and hankweave read for themselves: settings and hooks of git start programs, so nothing that is written for a hank, a sentinel or another
-//! machine may have them (X13).
+//! Names of files that git and hankweave read for themselves. Settings and hooks of git start programs, so no file that is written for a hank, a sentinel
+//! or another machine may have such a name (X13).
 //!
-//! The spellings are those that git itself refuses in a tree (`verify_path`): in any case, with the code points that macOS ignores, and by the names
-//! that Windows treats as that file.
+//! All spellings count that git itself refuses in a tree (`verify_path`): upper and lower case, with code points that macOS ignores, and the other names
+//! by which Windows opens the same file.
 
 /// The state folder of hankweave.
 const STATE_FOLDER: &str = ".hankweave";
 
-/// Checks the path of a file that is to be written for others, with `/` between its names.
+/// Checks the path of a file to be written for a hank, a sentinel or another machine, with `/` between the names.
 ///
 /// # Errors
 ///
-/// Returns the broken rule as a phrase that follows the path: no name on the way may be one of git's or that of our state folder.
+/// Returns the broken rule as a phrase that follows the path: no name in the path may be `.git` or our state folder.
 pub fn check_written(path: &[u8]) -> Result<(), &'static str> {
     for name in path.split(|byte| *byte == b'/') {
         if is_git(name) {
@@ -24,11 +24,11 @@ pub fn check_written(path: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether some system takes `name` for `.git`: Windows also by its short name, with spaces and dots after it, with the name of a data stream, or after a
-/// backslash.
+/// Whether some system takes `name` for `.git`. Windows also does so for the short name `git~1`, with spaces and dots after the name, with the name of a
+/// data stream, or after a backslash.
 #[must_use]
 pub fn is_git(name: &[u8]) -> bool {
-    // The first letter decides most names; one that is not ASCII may be ignored.
+    // The first letter rules out most names quickly. A letter that is not ASCII rules out none: macOS may ignore it.
     let may_be = |first: &u8| !first.is_ascii() || matches!(first, b'.' | b'g' | b'G');
     let name = name.split(|byte| *byte == b'\\');
     name.filter(|name| name.first().is_some_and(may_be))
@@ -41,11 +41,12 @@ pub fn is_state_folder(name: &[u8]) -> bool {
     fold(name) == STATE_FOLDER
 }
 
-/// Whether some system takes `name` for `.gitmodules`, which git reads through a link: as a link it is never written.
+/// Whether some system takes `name` for `.gitmodules`. Git would read that file through a link, so a link of this name is never written.
 #[must_use]
 pub fn is_never_a_link(name: &[u8]) -> bool {
     let name = fold(name);
     let base = base_of(&name);
+    // Short names of Windows end in a number.
     let short = base.strip_prefix("gitmod~").or(base.strip_prefix("gi7eba~"));
     base == ".gitmodules" || short.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
@@ -53,19 +54,23 @@ pub fn is_never_a_link(name: &[u8]) -> bool {
 /// Entries of one folder that git checks to find out whether the folder is a repository. In a repository git reads settings, which start programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RepositoryShape {
+    /// Has `HEAD`.
     head: bool,
+    /// Has `objects`.
     objects: bool,
+    /// Has `refs`.
     references: bool,
+    /// Has `commondir`, which names another folder for objects and refs.
     common: bool,
 }
 
 impl RepositoryShape {
-    /// Names of which a repository needs some.
+    /// Names that git looks for; see [`is_repository`](Self::is_repository).
     pub const NAMES: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 
     /// Notes that the folder has an entry with this name.
     pub fn add(&mut self, name: &[u8]) {
-        // Longer than all of them, with what systems ignore.
+        // A longer name is none of these, even with ignored characters.
         if name.len() > 64 {
             return;
         }
@@ -86,13 +91,14 @@ impl RepositoryShape {
     }
 }
 
-/// The folder in which `paths` make a repository, if there is one; the outermost has the empty path.
+/// Returns a folder that would be a repository if files had these `paths`, if there is one; the folder that contains all is the empty path.
 #[must_use]
 pub fn repository_among<'p>(paths: impl IntoIterator<Item = &'p [u8]>) -> Option<&'p [u8]> {
     let mut folders = std::collections::BTreeMap::<&[u8], RepositoryShape>::new();
     for path in paths {
         let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         let mut start = 0;
+        // Each name from `start` to `end` is an entry of the folder before it, whose path ends before the slash.
         for end in slashes.map(|(end, _)| end).chain([path.len()]) {
             let folder = &path[..start.max(1) - 1];
             folders.entry(folder).or_default().add(&path[start..end]);
@@ -103,7 +109,7 @@ pub fn repository_among<'p>(paths: impl IntoIterator<Item = &'p [u8]>) -> Option
     found.next().map(|(folder, _)| folder)
 }
 
-/// `name` in lower case and without the code points that macOS ignores in names.
+/// Returns `name` in lower case and without the code points that macOS ignores in names.
 pub(super) fn fold(name: &[u8]) -> String {
     String::from_utf8_lossy(name)
         .chars()
@@ -117,7 +123,7 @@ fn is_ignorable(character: char) -> bool {
         '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
 }
 
-/// `name` without what Windows does not read: the name of a data stream, and spaces and dots at the end.
+/// Returns `name` without the parts that Windows ignores: the name of a data stream, and spaces and dots at the end.
 fn base_of(name: &str) -> &str {
     let base = name.split(':').next().unwrap_or(name);
     base.trim_end_matches([' ', '.'])

@@ -1,4 +1,4 @@
-//! References to results in prompts: `<%results.plan.files%>` (HANK-92, HANK-93).
+//! References to results in prompts, such as `<%results.plan.files%>`: their values in a run, and mistakes in them before it (HANK-92, HANK-93).
 
 use std::borrow::Cow;
 use std::iter::Skip;
@@ -32,8 +32,8 @@ impl Results {
         Ok(value)
     }
 
-    /// Returns the replacement for a text that begins inside a reference, after its `<%`, and the rest of the text. Results that are texts are
-    /// inserted as they are, all others as JSON.
+    /// Takes a text after a `<%`. If it begins with a reference that has a value, returns that value and the text after the reference. A string is
+    /// inserted as it is, any other value as JSON.
     pub(super) fn replaced<'t>(&self, text: &'t str) -> Option<(Cow<'_, str>, &'t str)> {
         let (reference, after) = reference_at(text)?;
         let value = match self.value(reference).ok()? {
@@ -43,7 +43,7 @@ impl Results {
         Some((value, after))
     }
 
-    /// Returns why a text cannot be filled in, if a reference in it has no value. References in comments do not count.
+    /// Returns a message if a reference in the text has no value. References in comments do not count.
     #[must_use]
     pub fn missing_in(&self, text: &str) -> Option<String> {
         let text = without_comments(text);
@@ -61,13 +61,13 @@ fn references(text: &str) -> impl Iterator<Item = &str> {
     openings.filter_map(|after| Some(reference_at(after)?.0))
 }
 
-/// Returns the reference with which a text begins, after its `<%`, and the rest of the text.
+/// Takes a text after a `<%`, and returns the reference at its start and the text after the closing `%>`.
 fn reference_at(text: &str) -> Option<(&str, &str)> {
     let (reference, after) = text.strip_prefix("results.")?.split_once("%>")?;
     (!reference.contains(['<', '\n'])).then_some((reference, after))
 }
 
-/// Splits a reference into the id of a codon and keys. Ids can have dots, so the longest that fits is meant.
+/// Splits a reference into the id of a codon and keys. Ids can contain dots, so the longest of `ids` that fits is meant.
 fn split<'r, 'i>(
     reference: &'r str,
     ids: impl Iterator<Item = &'i str>,
@@ -89,11 +89,12 @@ pub struct ReferenceMistake {
     pub message: String,
     /// Text to write instead.
     pub hint: String,
-    /// Whether the reference may still be right, since a key of the result may be present or not.
+    /// Whether the reference may still be right, because the schema allows the key without requiring it.
     pub is_doubt: bool,
 }
 
-/// Returns the mistakes in references of a text that belongs to `codon`, or to all codons: each has to name a codon with a result that comes before.
+/// Returns the mistakes in the references of a text. Each reference must name an earlier codon with a result. The text belongs to `codon`; with `None`, it
+/// belongs to all codons, so no codon is earlier.
 #[must_use]
 pub fn reference_mistakes(hank: &Hank, codon: Option<&CodonConfig>, text: &str) -> Vec<ReferenceMistake> {
     let text = without_comments(text);
@@ -108,7 +109,8 @@ pub fn reference_mistakes(hank: &Hank, codon: Option<&CodonConfig>, text: &str) 
     mistakes
 }
 
-fn mistake(hank: &Hank, of: Option<&CodonConfig>, reference: &str) -> Option<ReferenceMistake> {
+/// Returns the mistake in one reference of a text that belongs to `user`, if any.
+fn mistake(hank: &Hank, user: Option<&CodonConfig>, reference: &str) -> Option<ReferenceMistake> {
     let refuse = |message: String, hint: String| {
         Some(ReferenceMistake {
             message: format!("names `results.{reference}`, {message}"),
@@ -131,7 +133,7 @@ fn mistake(hank: &Hank, of: Option<&CodonConfig>, reference: &str) -> Option<Ref
     };
     let mut before = hank
         .codons()
-        .take_while(|codon| of.is_some_and(|of| codon.id != of.id));
+        .take_while(|codon| user.is_some_and(|user| codon.id != user.id));
     if !before.any(|codon| codon.id == source.id) {
         let hint = "write it into a prompt of a codon that comes later".to_owned();
         return refuse(format!("and `{id}` does not come before"), hint);
@@ -155,7 +157,7 @@ fn nearest_reference(hank: &Hank, reference: &str) -> Option<String> {
     let with_result = hank.codons().filter(|codon| codon.result.is_some());
     let ids: Vec<&str> = with_result.map(|codon| codon.id.as_str()).collect();
     let ends = reference.match_indices('.').map(|(end, _)| end);
-    // Ids can have dots, so the longest beginning that is near to one is meant.
+    // Ids can contain dots, so the longest beginning that is similar to an id is meant.
     let mut ends: Vec<usize> = ends.chain([reference.len()]).collect();
     ends.reverse();
     ends.into_iter().find_map(|end| {
@@ -164,8 +166,8 @@ fn nearest_reference(hank: &Hank, reference: &str) -> Option<String> {
     })
 }
 
-/// Returns the first key that a result cannot have by its schema, with the keys that it can have there, else the first key that it may lack. Only
-/// `properties` of the schema are considered.
+/// Follows `keys` into the schema of a result. Returns the first key that the schema forbids, with the keys that it allows there; else the first key that
+/// it does not require, with `None`. Only `properties` and `items` of the schema are considered.
 fn unknown_key<'a, 'r>(
     asked: &'a AskedResult,
     keys: impl Iterator<Item = &'r str>,

@@ -1,4 +1,4 @@
-//! Results of codons (HANK-90).
+//! Results of codons: the JSON answers that later prompts and commands use (HANK-90).
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::id::CodonId;
 
-/// Results of codons, by the ids of hank.json.
+/// The newest result of each codon, by its id in hank.json.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Results(pub(super) BTreeMap<String, Value>);
 
 impl Results {
-    /// Adds the result of a codon, unless it has a newer one.
+    /// Adds the result of a codon, unless a newer one of that codon is present. For callers that go through a history from its newest codon back.
     pub fn add_older(&mut self, codon: &CodonId, result: impl FnOnce() -> Option<Value>) {
         let id = codon.configured();
         if self.0.contains_key(id) {

@@ -1,5 +1,5 @@
-//! Requirements of a valid hank that are not met here, and abilities that its agents have only
-//! in part (HANK-6).
+//! Checks whether a valid hank can run with the agents and prices of this program: unknown agents and models, abilities that agents lack, and limits in
+//! dollars that cannot be enforced (HANK-6).
 
 use std::collections::HashSet;
 
@@ -11,15 +11,15 @@ use crate::agent::{Capabilities, CostReporting, OptionRefusal, ResultSupport};
 use crate::cost::Usd;
 use crate::cost::pricing::{ALIASES, Prices, is_alias};
 
-/// The streams that are understood.
+/// Names of the output formats (`stream`) that a program of the author's own may print.
 pub const STREAMS: [&str; 1] = ["claude"];
 
-/// Agents whose models should be in the list of prices.
+/// Agents whose models should be in the list of prices, so that an unlisted model is probably a misspelling.
 const KNOWS_PRICES: [&str; 3] = ["claude", "codex", "gemini"];
 
-/// Agents and streams that do not exist, as errors, and unknown names of models, as warnings.
+/// Returns agents and streams that do not exist, as errors, and unknown names of models, as warnings.
 ///
-/// `agents` are the names of the agents that exist.
+/// `agents` are the names of the existing agents.
 #[must_use]
 pub fn unknown_names(hank: &Hank, agents: &[&str], prices: &Prices) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -49,13 +49,16 @@ pub fn unknown_names(hank: &Hank, agents: &[&str], prices: &Prices) -> Vec<Probl
     problems
 }
 
+/// Example of an agent that is the author's own program.
 const OWN_PROGRAM: &str = r#"{ "command": ["your-program"], "stream": "claude" }"#;
 
+/// Example of an agent that speaks ACP.
 const ACP_PROGRAM: &str = r#"{ "acp": ["your-program"] }"#;
 
-/// Agents that are named by their programs.
+/// Names of agents that work only with a program, so the name alone is a mistake.
 const PROGRAMS: [&str; 2] = ["acp", "command"];
 
+/// Returns message and hint if the codon's agent does not exist or, for a codon without an agent, if no agent runs its model.
 fn unknown_agent(codon: &CodonConfig, agents: &[&str], prices: &Prices) -> Option<(String, String)> {
     let name = codon.agent_name();
     match (&codon.agent, &codon.model) {
@@ -99,14 +102,14 @@ fn unknown_stream(codon: &CodonConfig) -> Option<(String, String)> {
     Some((message, hint.to_owned()))
 }
 
-/// A hint with the model of claude that `model` is most probably a misspelling of.
+/// Returns a hint with the model of claude that `model` probably misspells.
 fn similar_model(model: &str, prices: &Prices) -> Option<String> {
     let mut near = nearest_models(model, prices).into_iter();
     let near = near.find(|near| agent_for_model(near) == "claude")?;
     Some(format!("did you mean `{near}`?"))
 }
 
-/// The known models of which `model` may be a misspelling, at most three, the nearest one first.
+/// Returns the known models of which `model` may be a misspelling, at most three, the nearest one first.
 #[must_use]
 pub fn nearest_models<'p>(model: &str, prices: &'p Prices) -> Vec<&'p str> {
     let families = prices.iter().map(|(family, _)| family);
@@ -114,16 +117,16 @@ pub fn nearest_models<'p>(model: &str, prices: &'p Prices) -> Vec<&'p str> {
     nearest(model, &names, 3)
 }
 
-/// Returns abilities that agents lack, as errors, and settings that they ignore, as warnings (AGENT-22). `can` gives the abilities of the agent with a
-/// name can do; nothing is known of one that does not exist.
+/// Returns abilities that agents lack, as errors, and settings that they ignore, as warnings (AGENT-22). `abilities` returns the abilities of an agent by
+/// its name; `None` for one that does not exist.
 #[must_use]
-pub fn beyond_agents(hank: &Hank, can: impl Fn(&str) -> Option<Capabilities>) -> Vec<Problem> {
+pub fn beyond_agents(hank: &Hank, abilities: impl Fn(&str) -> Option<Capabilities>) -> Vec<Problem> {
     let mut problems = Vec::new();
-    // The patterns of earlier codons stay.
+    // Checkpoints also use the patterns of all earlier codons.
     let mut watches_files = false;
     for (path, codon) in hank.located_codons() {
         watches_files |= !codon.checkpointed_files.is_empty();
-        let Some(can) = can(codon.agent_name()) else {
+        let Some(can) = abilities(codon.agent_name()) else {
             continue;
         };
         let agent = quoted(codon.agent_name());
@@ -214,7 +217,7 @@ pub fn beyond_agents(hank: &Hank, can: impl Fn(&str) -> Option<Capabilities>) ->
     problems
 }
 
-/// Wishes of a codon that its agent cannot fulfil, where they are written: in the codon, or for the whole hank (AGENT-60).
+/// Returns the options that the codon's agent does not support, each at its place: in the codon, or in the overrides of the hank (AGENT-60).
 fn refused_options(hank: &Hank, path: &str, codon: &CodonConfig, can: Capabilities) -> Vec<Problem> {
     let asked = hank.agent_options(codon);
     let refusals = can.options.refusals(codon.agent_name(), &asked);
@@ -232,7 +235,7 @@ fn refused_options(hank: &Hank, path: &str, codon: &CodonConfig, can: Capabiliti
 
 const CONTEXT_TOKENS: &str = "budget.maxContextTokens";
 
-/// The limits in tokens that a codon has.
+/// Returns the keys of the limits in tokens that a codon has.
 fn token_limits(codon: &CodonConfig) -> impl Iterator<Item = &'static str> + use<> {
     let budget = codon.budget.unwrap_or_default();
     let limits = [
@@ -242,7 +245,7 @@ fn token_limits(codon: &CodonConfig) -> impl Iterator<Item = &'static str> + use
     limits.into_iter().filter_map(|(key, limit)| limit.map(|_| key))
 }
 
-/// Returns the limits that are compared only after the agent has ended, since it reports nothing before.
+/// Returns the keys of the limits that are checked only after the agent has ended, because it reports its usage only then.
 fn late_limits(codon: &CodonConfig, can: Capabilities) -> Vec<&'static str> {
     if can.per_message_usage || can.cost == CostReporting::Unknown {
         return Vec::new();
@@ -254,19 +257,19 @@ fn late_limits(codon: &CodonConfig, can: Capabilities) -> Vec<&'static str> {
 }
 
 /// Returns limits in dollars that cannot be enforced because the dollars are unknown, as errors, and money that is counted late or not at all, as
-/// warnings. `ceiling` is the limit of the run, wherever it comes from; `can` returns the abilities of an agent.
+/// warnings. `ceiling` is the limit of the run, from any source; `abilities` returns the abilities of an agent by its name.
 #[must_use]
 pub fn uncounted_money(
     hank: &Hank,
     prices: &Prices,
     ceiling: Option<Usd>,
-    can: impl Fn(&str) -> Option<Capabilities>,
+    abilities: impl Fn(&str) -> Option<Capabilities>,
 ) -> Vec<Problem> {
     let of_hank = hank.budget().and_then(|budget| budget.max_dollars);
     let of_hank = of_hank.map(|_| "overrides.budget.maxDollars".to_owned());
     let mut problems = Vec::new();
-    // A problem of one model under a limit of all is reported once, however many codons use the model.
-    let mut told = HashSet::new();
+    // A problem of a model under the limit of the hank or run is reported once, however many codons use the model.
+    let mut reported = HashSet::new();
     for (index, item) in hank.items.iter().enumerate() {
         let of_loop = HankItem::as_loop(item).and_then(|found| found.budget.as_ref()?.max_dollars);
         for (path, codon) in item.located_codons(index) {
@@ -280,12 +283,12 @@ pub fn uncounted_money(
                 (None, Some(_)) => Some("the limit of the run in dollars"),
                 (None, None) => None,
             };
-            let Some((level, message, hint)) = uncounted(codon, limit, prices, can(codon.agent_name()))
+            let Some((level, message, hint)) = uncounted(codon, limit, prices, abilities(codon.agent_name()))
             else {
                 continue;
             };
-            let is_of_all = own.is_none() && of_loop.is_none() && codon.model.is_some();
-            if is_of_all && !told.insert((codon.agent_name(), codon.model.as_deref())) {
+            let is_common_limit = own.is_none() && of_loop.is_none() && codon.model.is_some();
+            if is_common_limit && !reported.insert((codon.agent_name(), codon.model.as_deref())) {
                 continue;
             }
             let place = place.unwrap_or_else(|| match codon.model {
@@ -299,7 +302,8 @@ pub fn uncounted_money(
     problems
 }
 
-/// Returns the problem if the dollars of `codon` are limited by `limit` but cannot be counted.
+/// Returns level, message and hint of the problem with the codon's dollars, if they cannot be counted. `limit` is the words for the limit on them; `None`
+/// if they are not limited.
 fn uncounted(
     codon: &CodonConfig,
     limit: Option<&str>,
@@ -317,7 +321,7 @@ fn uncounted(
         ));
     }
     let Some(model) = codon.model.as_deref() else {
-        // The program can be anything, and so can its output.
+        // A program of the author's own may use any model, and reports it only in its output.
         return match (&codon.agent, limit) {
             (Some(AgentChoice::Command(_)), Some(limit)) => Some((
                 Severity::Warning,
@@ -355,7 +359,7 @@ fn uncounted(
             ),
             hint,
         )),
-        // Its script may use tokens, and has no prices other than those of the list.
+        // A script may report tokens, but no money.
         (Some(AgentChoice::Script { .. }), Some(limit)) => Some((
             Severity::Error,
             format!("{limit} cannot be held: nobody here knows the price of {name}, which codon `{id}` uses"),
@@ -369,7 +373,7 @@ fn uncounted(
             ),
             hint,
         )),
-        // It reports its money itself: claude at its end, opencode and pi with each answer, if it knows the price.
+        // These agents report money themselves if they know the price: claude at its end, opencode and pi with each answer.
         (_, Some(_)) if codon.agent_name() == "claude" => Some((
             Severity::Warning,
             format!(
@@ -391,8 +395,8 @@ fn uncounted(
     }
 }
 
-/// Returns whether the agent of a codon chooses a model for an alias and reports it at its start: claude, a program that may run it, or the scripted
-/// agent.
+/// Returns whether the agent of a codon chooses a model for an alias and reports that model at its start: claude, a program that may run claude, or the
+/// scripted agent.
 fn resolves_aliases(codon: &CodonConfig) -> bool {
     match &codon.agent {
         Some(AgentChoice::Command(_) | AgentChoice::Script { .. }) => true,
@@ -402,14 +406,14 @@ fn resolves_aliases(codon: &CodonConfig) -> bool {
     }
 }
 
-/// Returns where a price is given, with an [example](price_example) of the file.
+/// Returns a hint about setting a price, with an [example](price_example) of the file.
 fn price_hint(example: &str) -> String {
     format!(
         "write its price, in dollars per million tokens, into a file such as prices.json: {example}; `--prices prices.json` gives it to a run, and \"prices\": \"prices.json\" in hankweave.json to all here"
     )
 }
 
-/// An example of a file of prices for `model`, with prices to be replaced.
+/// Returns an example of a file of prices for `model`, with prices to be replaced.
 #[must_use]
 pub fn price_example(model: &str) -> String {
     let model = serde_json::Value::from(model);

@@ -1,13 +1,13 @@
-//! Parts of the schema of hank.json that the types alone do not give.
+//! Parts of the JSON Schema of hank.json that cannot be derived from the types.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
 use super::{AgentChoice, CodonConfig, LoopConfig};
 
-/// An entry of the list `hank`; a codon may leave out its type.
+/// Returns the schema of the list `hank`; a codon may leave out its type.
 pub(super) fn items(generator: &mut SchemaGenerator) -> Schema {
-    let (codon, found) = (
+    let (codon, loop_config) = (
         generator.subschema_for::<CodonConfig>(),
         generator.subschema_for::<LoopConfig>(),
     );
@@ -16,13 +16,13 @@ pub(super) fn items(generator: &mut SchemaGenerator) -> Schema {
         "minItems": 1,
         "items": {
             "if": {"properties": {"type": {"const": "loop"}}, "required": ["type"]},
-            "then": tagged(found, "loop", true),
+            "then": tagged(loop_config, "loop", true),
             "else": tagged(codon, "codon", false),
         },
     })
 }
 
-/// The codons of a loop; loops do not nest.
+/// Returns the schema of the codons of a loop; loops do not nest.
 pub(super) fn inner_codons(generator: &mut SchemaGenerator) -> Schema {
     let codon = generator.subschema_for::<CodonConfig>();
     json_schema!({"type": "array", "minItems": 1, "items": tagged(codon, "codon", false)})
@@ -58,7 +58,7 @@ pub(super) fn approval(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Models and agents that take a codon over.
+/// Returns the schema of the list of models and agents that take a codon over.
 pub(super) fn fallback(generator: &mut SchemaGenerator) -> Schema {
     let agent = generator.subschema_for::<AgentChoice>();
     json_schema!({
@@ -83,7 +83,7 @@ pub(super) fn fallback(generator: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Effects that a codon must have.
+/// Returns the schema of the effects that a codon must have.
 pub(super) fn requires(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "description": "Effects that a codon must have to be a success: \"changes\" (a checkpointed file has changed since it began), patterns of which each must match such a file, or \"nothing\".",
@@ -98,7 +98,7 @@ pub(super) fn global_system_prompt(_: &mut SchemaGenerator) -> Schema {
     one_of("globalSystemPromptFile", "globalSystemPromptText")
 }
 
-/// One answer for everything, or one for each sort of act.
+/// Returns the schema of permissions: one answer for everything, or one for each kind of action.
 pub(super) fn permissions(_: &mut SchemaGenerator) -> Schema {
     let answer = json!({"enum": ["allow", "deny"]});
     json_schema!({
@@ -114,7 +114,7 @@ pub(super) fn permissions(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Text from files or in place, not both.
+/// Returns the schema of a text that comes from files or stands in hank.json, not both.
 fn one_of(file: &str, text: &str) -> Schema {
     let path = json!({"type": "string", "minLength": 1});
     let files = json!({"anyOf": [path, {"type": "array", "items": path, "minItems": 1}]});

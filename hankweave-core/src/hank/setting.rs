@@ -1,7 +1,6 @@
-//! Settings of the runtime: what they are called, which values they take, and the file hankweave.json
-//! (HANK-56 to HANK-58).
+//! Settings of the runtime: their names, values and defaults, and the file hankweave.json (HANK-56 to HANK-58).
 //!
-//! There is one table of them. Which layer wins is decided where the layers meet, in the runtime.
+//! A setting may come from several layers, such as the command line, a variable, a hank or a file; the runtime decides which layer wins.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -115,7 +114,7 @@ pub struct RuntimeFile {
 }
 
 impl Setting {
-    /// Its environment variable, such as `HANKWEAVE_RUNTIME_OUTPUT_DIRECTORY`; budgets have none.
+    /// Returns the environment variable of the setting, such as `HANKWEAVE_RUNTIME_OUTPUT_DIRECTORY`; budgets have none.
     #[must_use]
     pub fn variable(self) -> Option<String> {
         if self.name().contains('.') {
@@ -131,8 +130,8 @@ impl Setting {
         Some(variable)
     }
 
-    /// Returns whether only the user may set it: on the command line, in a variable or in their own hankweave.json. A folder may have come from
-    /// elsewhere. It must not decide to whom this machine gives its tasks and runs, and whose tasks it does (CLI-62).
+    /// Returns whether only the user may set it: on the command line, in a variable or in their own hankweave.json. The hankweave.json of a folder must
+    /// not: the folder may have come from elsewhere, and would decide with whom this machine exchanges tasks and runs (CLI-62).
     #[must_use]
     pub const fn is_of_the_user(self) -> bool {
         match self {
@@ -175,7 +174,7 @@ impl Setting {
         }
     }
 
-    /// Its value in the `overrides` of the hank. Budgets are left out: of those the lower one wins (HANK-30).
+    /// Returns the value of the setting in the `overrides` of the hank. Budgets are left out: of several budgets the lowest wins (HANK-30).
     #[must_use]
     pub fn of_hank(self, overrides: &Overrides) -> Option<SettingValue> {
         match self {
@@ -190,13 +189,14 @@ impl Setting {
         }
     }
 
-    /// Reads the value of its environment variable, which for an agent may be the object of a hank. Of a flag, `true` and `1` mean yes and everything else
-    /// means no.
+    /// Reads the value of the setting's environment variable. An agent may be an object as in a hank. For a flag, `true` and `1` mean yes, and everything
+    /// else means no.
     ///
     /// # Errors
     ///
     /// The broken rule, as a phrase that follows the name of the variable.
     pub fn from_variable(self, text: &str) -> Result<SettingValue, String> {
+        // The text becomes JSON, so that it is read as in hankweave.json.
         let json = match self.default() {
             Some(SettingValue::Flag(_)) => return Ok(SettingValue::Flag(matches!(text, "true" | "1"))),
             _ if self == Self::Agent && text.trim_start().starts_with('{') => text.to_owned(),
@@ -315,7 +315,7 @@ fn settings(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<BTreeMap
     Some(settings)
 }
 
-/// An address without a password in it: it is handed to agents and shown.
+/// Checks an address; it must have no password in it, because agents get it and screens show it.
 fn check_url(url: &str) -> Result<(), &'static str> {
     let rest = url
         .strip_prefix("https://")

@@ -15,43 +15,44 @@ pub struct PromptContext<'c> {
     pub sentinel_id: &'c str,
     /// The run.
     pub run_id: &'c str,
-    /// The codon that it watches.
+    /// The codon that the sentinel watches.
     pub codon_id: &'c str,
-    /// How often it was triggered.
+    /// Number of times that the sentinel was triggered.
     pub trigger: u64,
-    /// Events that it acts on, as in the journal.
+    /// Events that the sentinel acts on, as in the journal.
     pub events: Vec<Value>,
 }
 
+/// Names of the variables in [`PromptContext`].
 pub(super) const NAMES: [&str; 5] = ["sentinelId", "runId", "codonId", "trigger", "events"];
 
-/// Steps after which a template is taken for one without an end.
+/// Maximum of steps of a template; one that takes more is taken for endless.
 const MOST_STEPS: u64 = 10_000_000;
 
-/// Why a text is no prompt.
+/// Reason why a text is no valid prompt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 #[non_exhaustive]
 pub struct TemplateError {
     /// Problem; fits after its place.
     pub message: String,
-    /// Correct spelling.
+    /// Text to write instead.
     pub hint: Option<String>,
 }
 
-/// Looks whether the text is a template, of names that there are.
+/// Checks that the text is a template with known variables.
 ///
 /// # Errors
 ///
-/// What is wrong with it. Placeholders of older systems are shown as they are to be written.
+/// The mistake. For placeholders of older systems, the hint has the converted text.
 pub fn check_prompt(text: &str) -> Result<(), TemplateError> {
-    let found = find_fault(text);
-    found.map_err(|message| TemplateError {
+    find_fault(text).map_err(|message| TemplateError {
         message,
         hint: convert_prompt(text).map(|converted| format!("write {}", Value::from(converted.text))),
     })
 }
 
+/// Returns the first mistake of a template as an error, in words.
 pub(super) fn find_fault(text: &str) -> Result<(), String> {
     if text.contains("<%") {
         return Err("holds `<% … %>`, which no prompt of a sentinel can have; it is a template like `{{ events[0].data }}`".to_owned());
@@ -61,14 +62,14 @@ pub(super) fn find_fault(text: &str) -> Result<(), String> {
         .template_from_str(text)
         .map_err(|error| format!("is no template: {error}"))?;
     let mut unknown: Vec<String> = template.undeclared_variables(false).into_iter().collect();
-    // Functions of the language are undeclared as well.
+    // Functions of the template language count as undeclared, too.
     let functions: Vec<String> = environment.globals().map(|(name, _)| name.to_owned()).collect();
     unknown.retain(|name| !NAMES.contains(&name.as_str()) && !functions.contains(name));
     unknown.sort_unstable();
     if let Some(name) = unknown.first() {
         return Err(format!("speaks of `{name}`; there are {}", NAMES.join(", ")));
     }
-    // Filters and tests are looked up when they are used; what else goes wrong hangs on the events.
+    // Unknown filters and tests are only found by rendering. Other errors may come from the sample, not from the template, and are ignored.
     let sample = json!({"sentinelId": "s", "runId": "r", "codonId": "c", "trigger": 1, "events": [{"type": "t", "data": {}}]});
     match template.render(Serde(&sample)) {
         Err(error)
@@ -87,7 +88,7 @@ pub(super) fn find_fault(text: &str) -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// When it is no template, speaks of what is not there, or does not come to an end.
+/// If the text is no template, uses an unknown name, or takes too many steps.
 pub fn render_prompt(text: &str, context: &PromptContext<'_>) -> Result<String, TemplateError> {
     environment()
         .render_str(text, Serde(context))

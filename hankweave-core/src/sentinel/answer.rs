@@ -1,4 +1,4 @@
-//! Answer of a sentinel (SENT-8).
+//! Answers of a sentinel, from the text of a model, from a value in a form, or from the output of a command (SENT-8).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,7 +21,7 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// The word for it.
+    /// Returns the word for the request, as in an answer.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -37,23 +37,24 @@ impl Ask {
 pub struct SentinelAnswer {
     /// Text of the answer; may be empty.
     pub text: String,
-    /// Answer as a value, where it has a form.
+    /// Answer as a value, if the sentinel asks for a form.
     pub value: Option<Value>,
     /// Cost of the answer.
     pub cost: Usd,
-    /// Whether it cost more, by an unknown amount.
+    /// Whether the answer cost more than `cost`, by an unknown amount.
     pub cost_is_lower_bound: bool,
-    /// The tokens that it used.
+    /// Tokens used for the answer.
     pub tokens: TokenUsage,
     /// Request to the runner, with its reason.
     pub ask: Option<(Ask, String)>,
 }
 
-/// Why what a command printed is no answer.
+/// The output of a command is no answer.
 #[derive(Debug, thiserror::Error)]
 #[error("the command printed no object as it should, {}", plain_with_place(.0))]
 pub struct AnswerError(#[from] serde_json::Error);
 
+/// Object that a command prints with `"answer": "json"`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct CommandAnswer {
@@ -70,7 +71,7 @@ struct CommandAnswer {
 }
 
 impl SentinelAnswer {
-    /// Words.
+    /// Returns an answer that is a text.
     #[must_use]
     pub fn of_text(text: String) -> Self {
         Self {
@@ -79,7 +80,7 @@ impl SentinelAnswer {
         }
     }
 
-    /// A value of the form that was asked for. An object can ask the runner for something, as that of a command can: `ask`, and why in `reason`.
+    /// Returns an answer that is a value of the requested form. An object may contain a request to the runner in `ask`, and its reason in `reason`.
     #[must_use]
     pub fn of_value(value: Value) -> Self {
         let ask = value.get("ask").and_then(|ask| Ask::deserialize(ask).ok());
@@ -92,18 +93,18 @@ impl SentinelAnswer {
         }
     }
 
-    /// Reads what a command has printed.
+    /// Reads the output of a command. No output is an empty text in either format.
     ///
     /// # Errors
     ///
-    /// Fails when it should have printed an object and has not. A command that prints nothing has no answer.
+    /// Fails if the format is JSON and the output is no valid object.
     pub fn read(printed: &str, format: AnswerFormat) -> Result<Self, AnswerError> {
         let printed = printed.trim();
         if format == AnswerFormat::Text || printed.is_empty() {
             return Ok(Self::of_text(printed.to_owned()));
         }
         let object: CommandAnswer = serde_json::from_str(printed)?;
-        // The runner reports its request. The reason is also the answer, if there is no other text.
+        // The reason of a request is also the answer, if there is no other text.
         let text = match object.ask {
             Some(_) if object.text.trim().is_empty() => object.reason.clone(),
             _ => object.text,

@@ -1,4 +1,4 @@
-//! Conditions on the data of an event (SENT-2).
+//! Tests the conditions of a sentinel's trigger on the data of an event (SENT-2).
 
 use regex_automata::meta::Regex;
 use serde_json::Value;
@@ -8,34 +8,38 @@ use super::{ConditionConfig, Operator};
 /// A condition that is ready to be tested.
 #[derive(Debug, Clone)]
 pub(super) struct Condition {
+    /// Names on the path to the tested value.
     path: Vec<String>,
     test: Test,
 }
 
 #[derive(Debug, Clone)]
 enum Test {
-    Among(Vec<Value>, ExpectedPresence),
+    /// The value must be among `values`, or must not be if `expected` is false.
+    Among {
+        values: Vec<Value>,
+        expected: bool,
+    },
     Contains(Value),
-    /// `None` for an expression that cannot be read, which is never true.
+    /// `None` for an invalid expression, which matches nothing.
     Matches(Option<Regex>),
     Greater(f64),
     Less(f64),
+    /// The condition compares with no number, so it is never true.
     Never,
 }
-
-/// Whether the value is to be among the others.
-type ExpectedPresence = bool;
 
 impl Condition {
     pub(super) fn new(config: &ConditionConfig) -> Self {
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         let one = |value: &Value| vec![value.clone()];
+        let among = |values, expected| Test::Among { values, expected };
         let value = &config.value;
         let test = match config.operator {
-            Operator::Equals => Test::Among(one(value), true),
-            Operator::NotEquals => Test::Among(one(value), false),
-            Operator::In => Test::Among(list(value), true),
-            Operator::NotIn => Test::Among(list(value), false),
+            Operator::Equals => among(one(value), true),
+            Operator::NotEquals => among(one(value), false),
+            Operator::In => among(list(value), true),
+            Operator::NotIn => among(list(value), false),
             Operator::Contains => Test::Contains(value.clone()),
             Operator::Matches => Test::Matches(value.as_str().and_then(|text| Regex::new(text).ok())),
             Operator::GreaterThan => value.as_f64().map_or(Test::Never, Test::Greater),
@@ -45,13 +49,13 @@ impl Condition {
         Self { path, test }
     }
 
-    /// Whether it is true of an event with this data; it is false where nothing is at its path.
+    /// Whether the condition is true for an event with this data; false if the data has no value at the path.
     pub(super) fn is_true(&self, data: &Value) -> bool {
         let Some(found) = self.path.iter().try_fold(data, |value, name| inside(value, name)) else {
             return false;
         };
         match &self.test {
-            Test::Among(values, wanted) => values.iter().any(|value| same(value, found)) == *wanted,
+            Test::Among { values, expected } => values.iter().any(|value| same(value, found)) == *expected,
             Test::Contains(value) => contains(found, value),
             Test::Matches(regex) => match (regex, found.as_str()) {
                 (Some(regex), Some(text)) => regex.is_match(text),
@@ -64,6 +68,7 @@ impl Condition {
     }
 }
 
+/// Returns the value at a key of an object or at an index of a list.
 fn inside<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
     match value {
         Value::Object(object) => object.get(name),

@@ -1,4 +1,6 @@
-//! When a sentinel acts: the four strategies and the queue, over given points in time (SENT-4, SENT-5).
+//! Decides when a sentinel acts (SENT-4, SENT-5): the four strategies, and the queue of firings, the times that the sentinel has to act.
+//!
+//! The caller passes each event to `see`, calls `tick` when `due` has come, and takes firings with `next_firing`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,20 +9,20 @@ use std::time::Duration;
 use super::trigger::Matcher;
 use super::{ObservedEvent, SentinelConfig, SentinelExecution};
 
-/// Largest number of times to act that may wait for a sentinel.
+/// Maximum of firings in the queue.
 pub const MOST_FIRINGS: usize = 100;
 
-/// Largest number of events that may wait for a sentinel.
+/// Maximum of events in the queue.
 pub const MOST_EVENTS: usize = 10_000;
 
-/// How long these may be together, in bytes.
+/// Maximum length of all events in the queue, in bytes.
 pub const MOST_BYTES: usize = 16 << 20;
 
 /// One time that a sentinel acts.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Firing {
-    /// Counted from 1.
+    /// Number of the firing, counted from 1.
     pub number: u64,
     /// Events to act on, oldest first.
     pub events: Vec<Arc<ObservedEvent>>,
@@ -30,8 +32,9 @@ pub struct Firing {
 #[derive(Debug, Clone, Default)]
 struct EventBuffer {
     events: VecDeque<Arc<ObservedEvent>>,
+    /// Length of all events.
     bytes: usize,
-    /// How many matches they came from.
+    /// Number of matches of the trigger that added events.
     matches: u64,
 }
 
@@ -48,25 +51,28 @@ impl EventBuffer {
     }
 }
 
-/// Decides when a sentinel acts. All times are counted from its loading, and never decrease.
+/// Decides when a sentinel acts. All times are counted from the loading of the sentinel, and never decrease.
 #[derive(Debug, Clone)]
 pub struct SentinelEngine {
     matcher: Matcher,
     execution: SentinelExecution,
+    /// Events for the next firing.
     collected: EventBuffer,
-    /// When what was collected is due.
+    /// When the collected events have to be fired.
     due: Option<Duration>,
-    /// Start of the first window.
+    /// Start of the first time window.
     first_window: Option<Duration>,
     queue: VecDeque<Firing>,
     queued_events: usize,
     queued_bytes: usize,
+    /// Number of all firings so far.
     fired: u64,
+    /// Number of firings that were dropped from the queue.
     dropped: u64,
 }
 
 impl SentinelEngine {
-    /// One that has seen nothing.
+    /// Returns the engine of a sentinel that has seen nothing yet.
     #[must_use]
     pub fn new(config: &SentinelConfig) -> Self {
         Self {
@@ -83,13 +89,13 @@ impl SentinelEngine {
         }
     }
 
-    /// Whether it has to see events of this type.
+    /// Whether the engine has to see events of this type.
     #[must_use]
     pub fn is_interested(&self, kind: &str) -> bool {
         self.matcher.is_interested(kind)
     }
 
-    /// Takes an event that came at `now`.
+    /// Takes an event that occurred at `now`, and fires if the strategy says so.
     pub fn see(&mut self, event: &Arc<ObservedEvent>, now: Duration) {
         self.tick(now);
         let Some(events) = self.matcher.see(event) else {
@@ -111,7 +117,7 @@ impl SentinelEngine {
         }
     }
 
-    /// Windows follow one another from the first on, also those in which nothing comes.
+    /// Returns the end of the window that contains `now`. Windows follow one another without gaps from the first event on, also if no event occurs.
     fn end_of_window(&mut self, now: Duration, length: Duration) -> Duration {
         let first = *self.first_window.get_or_insert(now);
         let length = length.max(Duration::from_millis(1));
@@ -120,27 +126,27 @@ impl SentinelEngine {
         first + length * windows
     }
 
-    /// When [`tick`](Self::tick) is needed next, if nothing comes before.
+    /// Returns the time at which [`tick`](Self::tick) is needed next, unless an event occurs before.
     #[must_use]
     pub const fn due(&self) -> Option<Duration> {
         self.due
     }
 
-    /// Sets the time to `now`.
+    /// Fires if the collected events are due at `now`.
     pub fn tick(&mut self, now: Duration) {
         if self.due.is_some_and(|due| due <= now) {
             self.fire();
         }
     }
 
-    /// Acts on what it has collected, because nothing more will come.
+    /// Fires the collected events, because no more will occur.
     pub fn flush(&mut self) {
         if self.collected.matches > 0 {
             self.fire();
         }
     }
 
-    /// Takes the next time to act from the queue.
+    /// Takes the next firing from the queue.
     pub fn next_firing(&mut self) -> Option<Firing> {
         let next = self.queue.pop_front()?;
         self.queued_events -= next.events.len();
@@ -148,32 +154,32 @@ impl SentinelEngine {
         Some(next)
     }
 
-    /// Gives up everything that waits, and returns how many times to act these were.
+    /// Drops all firings in the queue, and returns their number.
     pub fn give_up(&mut self) -> usize {
         let given_up = std::iter::from_fn(|| self.next_firing()).count();
         self.dropped += given_up as u64;
         given_up
     }
 
-    /// How often it has to act still.
+    /// Returns the number of firings in the queue.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    /// How often it was triggered.
+    /// Returns the number of all firings so far.
     #[must_use]
     pub const fn fired(&self) -> u64 {
         self.fired
     }
 
-    /// Returns the number of times to act that were given up: too many were waiting, or nothing may be asked any more.
+    /// Returns the number of dropped firings: the queue was too long, or the sentinel may not act any more.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Queues what was collected; the oldest go when too much waits.
+    /// Queues the collected events as one firing, and drops the oldest firings if the queue is too long.
     fn fire(&mut self) {
         self.due = None;
         let EventBuffer { events, bytes, .. } = std::mem::take(&mut self.collected);
@@ -184,11 +190,12 @@ impl SentinelEngine {
             number: self.fired,
             events: events.into(),
         });
-        let too_much = |engine: &Self| {
-            let queued = (engine.queue.len(), engine.queued_events, engine.queued_bytes);
-            queued.0 > MOST_FIRINGS || queued.1 > MOST_EVENTS || queued.2 > MOST_BYTES
+        let is_too_long = |engine: &Self| {
+            engine.queue.len() > MOST_FIRINGS
+                || engine.queued_events > MOST_EVENTS
+                || engine.queued_bytes > MOST_BYTES
         };
-        while self.queue.len() > 1 && too_much(self) {
+        while self.queue.len() > 1 && is_too_long(self) {
             self.next_firing();
             self.dropped += 1;
         }

@@ -1,11 +1,11 @@
-//! Which changes of files that no checkpoint holds are published, because a sentinel waits for them (SENT-22).
+//! Decides for which changed files an event is published although no checkpoint holds them: those for which a sentinel waits (SENT-22).
 
 use serde_json::json;
 
 use super::condition::Condition;
 use super::{ConditionConfig, Trigger};
 
-/// The event of a changed file.
+/// Type of the event of a changed file.
 const FILE_UPDATED: &str = "file.updated";
 
 /// The fields of the event that are known before the file is read.
@@ -14,12 +14,12 @@ const KNOWN: [&str; 4] = ["path", "filename", "action", "size"];
 /// Changed files for which sentinels wait.
 #[derive(Debug, Clone)]
 pub struct FileInterest {
-    /// The conditions of each trigger, as far as they are about what is known.
+    /// For each trigger on changed files, its conditions on fields in [`KNOWN`]. Other conditions are taken as true.
     triggers: Vec<Vec<Condition>>,
 }
 
 impl FileInterest {
-    /// That of the sentinels with these triggers; `None` when none of them waits for changes of files.
+    /// Returns the interest of sentinels with these triggers; `None` when none of them waits for changed files.
     #[must_use]
     pub fn of<'t>(triggers: impl IntoIterator<Item = &'t Trigger>) -> Option<Self> {
         let names_files = |kinds: &[String]| kinds.iter().any(|kind| kind == "*" || kind == FILE_UPDATED);
@@ -27,14 +27,14 @@ impl FileInterest {
         let triggers: Vec<_> = of_files
             .map(|trigger| match trigger {
                 Trigger::Event { conditions, .. } => known(conditions),
-                // Also what matches no step decides: it comes between.
+                // In a sequence every changed file counts, because one that matches no step interrupts the sequence.
                 Trigger::Sequence { .. } => Vec::new(),
             })
             .collect();
         (!triggers.is_empty()).then_some(Self { triggers })
     }
 
-    /// Whether a sentinel may wait for this change; `action` is its word in the event.
+    /// Whether a sentinel may wait for this change; `action` is the value of that field in the event.
     #[must_use]
     pub fn matches(&self, path: &str, action: &str, size: Option<u64>) -> bool {
         let filename = path.rsplit('/').next().unwrap_or(path);

@@ -1,4 +1,4 @@
-//! The life of a sentinel: its machine, its figures, and when it is taken out of service (SENT-6, SENT-7).
+//! The life of a sentinel: its state machine, its figures, and the failures after which it is taken out of service (SENT-6, SENT-7).
 
 pub mod machine;
 
@@ -16,15 +16,15 @@ use crate::time::Timestamp;
 pub struct SentinelCounts {
     /// Answers that were asked for, failed ones included.
     pub calls: u64,
-    /// Those that failed.
+    /// Number of these that failed.
     pub failed: u64,
-    /// When it last asked.
+    /// Time at which an answer was last asked for.
     pub last_call: Option<Timestamp>,
-    /// How often it was triggered.
+    /// Number of times that the sentinel was triggered.
     pub triggers: u64,
-    /// Cost of the answers.
+    /// Known cost of the answers.
     pub cost: Usd,
-    /// Requests of which that is not known: they have no answer yet, were cut off, or have no price.
+    /// Number of requests with an unknown cost: they have no answer yet, were cut off, or have no price.
     pub uncounted: u64,
 }
 
@@ -62,29 +62,29 @@ impl Tracked {
         &self.life
     }
 
-    /// Whether it still works.
+    /// Whether the sentinel is still in service.
     #[must_use]
     pub fn is_active(&self) -> bool {
         !self.life.is_terminal()
     }
 
-    /// Nothing new comes; it works off what waits.
+    /// Notes that no new events will occur; the sentinel still acts on those that wait.
     pub fn drain(&mut self) {
         self.step(SentinelTransition::Drain);
     }
 
-    /// It is taken out of service; returns whether it was in service.
+    /// Takes the sentinel out of service; returns whether it was in service.
     pub fn unload(&mut self, unloaded_at: Timestamp, reason: UnloadReason) -> bool {
         self.step(SentinelTransition::Unload(Unload { unloaded_at, reason }))
     }
 
-    /// Whether its costs have reached their limit.
+    /// Whether the cost has reached the sentinel's limit.
     #[must_use]
     pub fn is_spent(&self) -> bool {
         self.limit.is_some_and(|limit| self.tally.cost >= limit)
     }
 
-    /// The record for the state document.
+    /// Returns the record for the state document.
     #[must_use]
     pub fn record(&self) -> SentinelState {
         let SentinelCounts {
@@ -121,7 +121,7 @@ impl Tracked {
         }
     }
 
-    /// Takes a step, if there is one from here.
+    /// Takes a transition, and returns whether the present state has it.
     fn step(&mut self, step: SentinelTransition) -> bool {
         match self.life.clone().apply(step) {
             Ok(life) => {
@@ -133,18 +133,20 @@ impl Tracked {
     }
 }
 
-/// Counter of failures in a row, with the number at which they are too many.
+/// Counter of failures in a row, and the rules for taking the sentinel out of service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failures {
     in_a_row: u64,
+    /// Number of failures in a row that takes the sentinel out of service.
     most: u64,
+    /// Whether one fatal failure takes the sentinel out of service.
     unload_on_fatal: bool,
-    /// However many they are, it continues.
+    /// Whether the sentinel continues after any number of failures in a row.
     tolerant: bool,
 }
 
 impl Failures {
-    /// None so far.
+    /// Returns a counter without failures.
     #[must_use]
     pub fn none(config: &SentinelConfig) -> Self {
         let handling = config.error_handling.unwrap_or_default();
@@ -157,18 +159,19 @@ impl Failures {
         }
     }
 
-    /// How many there are in a row.
+    /// Returns the number of failures in a row.
     #[must_use]
     pub const fn in_a_row(&self) -> u64 {
         self.in_a_row
     }
 
-    /// An answer came.
+    /// Notes a success, which ends a row of failures.
     pub const fn succeeded(&mut self) {
         self.in_a_row = 0;
     }
 
-    /// No answer came. `fatal` failures will come again. Returns why the sentinel is taken out of service, if it is.
+    /// Notes a failure; `fatal` means that every further request would fail, too. Returns the reason for which the sentinel has to be taken out of service,
+    /// if it has to.
     pub fn failed(&mut self, fatal: bool) -> Option<UnloadReason> {
         self.in_a_row += 1;
         match fatal {

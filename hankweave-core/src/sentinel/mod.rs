@@ -1,8 +1,8 @@
 //! Sentinels: watchers of one codon, as pure decisions over the events that they see and points in time that are given to them.
 //!
-//! A [`SentinelConfig`] says what a sentinel watches for and what it then does. Its [`SentinelEngine`] takes events and the time, and returns when
-//! the sentinel is to act, and on which events. [`model`] has the requests to a model. [`Tracked`] keeps the sentinel's life and its figures, and
-//! [`Failures`] decides when it is taken out of service.
+//! A [`SentinelConfig`] says which events a sentinel watches for and what it does then: ask a model or run a command. Its [`SentinelEngine`] takes events
+//! and the time, and returns when the sentinel has to act, and on which events. [`model`] has the requests to a model. [`Tracked`] has the sentinel's
+//! state and figures, and [`Failures`] decides when a failing sentinel is taken out of service. The runtime feeds them and does the requests.
 
 mod answer;
 #[cfg(feature = "hanks")]

@@ -1,4 +1,4 @@
-//! Which events a sentinel acts on: single ones, and sequences (SENT-1, SENT-3).
+//! Finds the events that a sentinel acts on: single events, or sequences of events (SENT-1, SENT-3).
 
 use std::sync::Arc;
 
@@ -8,22 +8,22 @@ use serde_json::Value;
 use super::condition::Condition;
 use super::{ConditionConfig, PatternStep, Trigger};
 
-/// A sequence lies within this many of the events of interest.
+/// Maximum length of a found sequence, counted in events of interest, those between the steps included.
 pub const SEQUENCE_MEMORY: u64 = 1_000;
 
 /// An event as a sentinel sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObservedEvent {
-    /// Its type.
+    /// Type of the event.
     pub kind: String,
-    /// Its data.
+    /// Data of the event.
     pub data: Value,
-    /// The whole of it, as one line of JSON.
+    /// The whole event, as one line of JSON.
     pub line: String,
 }
 
 impl ObservedEvent {
-    /// Reads a line of the journal; `None` when it holds no event that sentinels are shown, such as that their own figures have changed.
+    /// Reads a line of the journal; `None` for an event that sentinels are not shown, such as a change of their own figures.
     #[must_use]
     pub fn from_line(line: &str) -> Option<Self> {
         #[derive(Deserialize)]
@@ -40,14 +40,14 @@ impl ObservedEvent {
         (Self::is_shown(&kind) && !of_sentinels).then_some(Self { kind, data, line })
     }
 
-    /// Whether sentinels are shown events of this type: they never see what sentinels do, nor the prompts of agents, which are long.
+    /// Whether sentinels are shown events of this type: all but those of sentinels, and the prompts of agents, which are long.
     #[must_use]
     pub fn is_shown(kind: &str) -> bool {
         !kind.starts_with("sentinel.") && kind != "codon.prompted"
     }
 }
 
-/// Types of events.
+/// Types of events; `None` means all.
 #[derive(Debug, Clone)]
 struct Kinds(Option<Vec<String>>);
 
@@ -66,7 +66,7 @@ impl Kinds {
     }
 }
 
-/// One event that is waited for.
+/// Tests whether an event is one that the trigger, or a step of a sequence, waits for.
 #[derive(Debug, Clone)]
 pub(super) struct EventMatcher {
     kinds: Kinds,
@@ -81,7 +81,7 @@ impl EventMatcher {
         }
     }
 
-    fn is(&self, event: &ObservedEvent) -> bool {
+    fn matches(&self, event: &ObservedEvent) -> bool {
         self.kinds.has(&event.kind)
             && self
                 .conditions
@@ -112,7 +112,7 @@ impl Matcher {
         }
     }
 
-    /// Whether an event of this type can change anything.
+    /// Whether events of this type matter to the trigger.
     pub(super) fn is_interested(&self, kind: &str) -> bool {
         match self {
             Self::Event(wanted) => wanted.kinds.has(kind),
@@ -120,10 +120,10 @@ impl Matcher {
         }
     }
 
-    /// The events to act on, now that `event` has come.
+    /// Takes an event, and returns the events to act on if it completes a match.
     pub(super) fn see(&mut self, event: &Arc<ObservedEvent>) -> Option<Vec<Arc<ObservedEvent>>> {
         match self {
-            Self::Event(wanted) => wanted.is(event).then(|| vec![Arc::clone(event)]),
+            Self::Event(wanted) => wanted.matches(event).then(|| vec![Arc::clone(event)]),
             Self::Sequence(sequence) => sequence.see(event),
         }
     }
@@ -131,22 +131,24 @@ impl Matcher {
 
 /// Finds a sequence among the events of interest.
 ///
-/// For each beginning of the pattern it keeps only the occurrence that begins last. That occurrence is also the last one to expire, so an occurrence
-/// within [`SEQUENCE_MEMORY`] is always found. Nothing else has to be remembered.
+/// For each number of first steps it keeps only one occurrence: the one that begins last. That one is also the last to expire, so a sequence within
+/// [`SEQUENCE_MEMORY`] is always found.
 #[derive(Debug, Clone)]
 pub(super) struct Sequence {
     interest: Kinds,
     steps: Vec<EventMatcher>,
+    /// Whether no other event of interest may occur between the steps.
     consecutive: bool,
-    /// Of the first step, of the first two and so on.
+    /// Occurrence of the first step, of the first two steps, and so on.
     found: Vec<Option<PartialMatch>>,
-    /// How many events of interest there were.
+    /// Number of events of interest so far.
     position: u64,
 }
 
-/// An occurrence of the beginning of a pattern.
+/// An occurrence of the first steps of a pattern.
 #[derive(Debug, Clone)]
 struct PartialMatch {
+    /// Position of its first event.
     begin: u64,
     events: Vec<Arc<ObservedEvent>>,
 }
@@ -168,9 +170,10 @@ impl Sequence {
             return None;
         }
         self.position += 1;
+        // From the last step back, so that the event cannot continue an occurrence that it has just begun or continued itself.
         for step in (0..self.steps.len()).rev() {
-            let matches = self.steps[step].is(event);
-            // The beginning that the event continues; where nothing may lie between, it has had its only chance then.
+            let matches = self.steps[step].matches(event);
+            // The occurrence of the earlier steps, which the event may continue. If steps are consecutive, it is taken out: a later event cannot continue it.
             let before = match (step.checked_sub(1), self.consecutive) {
                 (None, _) => Some(PartialMatch {
                     begin: self.position,
@@ -189,7 +192,7 @@ impl Sequence {
             }
         }
         let whole = self.found.last_mut()?.take()?;
-        // The search continues after what was found.
+        // The next sequence is searched among later events only.
         self.found.fill(None);
         Some(whole.events)
     }

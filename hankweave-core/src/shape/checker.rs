@@ -1,10 +1,10 @@
-//! Walking a tree of values along rules.
+//! Walks through a JSON value along the rules of types, and collects the problems with their paths.
 
 use serde_json::{Map, Value};
 
 use super::Variants;
 
-/// Something that is not as it must be.
+/// One value that breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShapeProblem {
@@ -14,7 +14,7 @@ pub struct ShapeProblem {
     pub message: String,
 }
 
-/// Looks at one value and reports. It may take out known names whose value is `null`, which count as absent.
+/// Check of one value, which reports problems. It may remove optional names whose value is `null`, which count as absent.
 pub type ShapeCheck = fn(&mut Checker, &mut Value);
 
 /// Rule for a name of an object.
@@ -25,17 +25,18 @@ pub struct FieldRule {
     check: ShapeCheck,
 }
 
+/// Whether a name of an object may be absent or `null`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FieldPresence {
-    /// There, and not `null`.
+    /// It must be present and not `null`.
     Required,
-    /// There, or `null`, or absent.
+    /// It may be absent, and `null` means absent.
     Optional,
-    /// There; `null` is a value of its own.
+    /// It must be present, and may be `null`, which is a value of its own.
     Nullable,
 }
 
-/// A name that must be there.
+/// Returns the rule for a name that must be present and not `null`.
 #[must_use]
 pub const fn required(name: &'static str, check: ShapeCheck) -> FieldRule {
     let presence = FieldPresence::Required;
@@ -46,7 +47,7 @@ pub const fn required(name: &'static str, check: ShapeCheck) -> FieldRule {
     }
 }
 
-/// A name that may be absent, or `null`.
+/// Returns the rule for a name that may be absent, or `null`.
 #[must_use]
 pub const fn optional(name: &'static str, check: ShapeCheck) -> FieldRule {
     let presence = FieldPresence::Optional;
@@ -57,7 +58,7 @@ pub const fn optional(name: &'static str, check: ShapeCheck) -> FieldRule {
     }
 }
 
-/// A name that must be there and may be `null`.
+/// Returns the rule for a name that must be present and may be `null`.
 #[must_use]
 pub const fn nullable(name: &'static str, check: ShapeCheck) -> FieldRule {
     let presence = FieldPresence::Nullable;
@@ -68,15 +69,16 @@ pub const fn nullable(name: &'static str, check: ShapeCheck) -> FieldRule {
     }
 }
 
-/// Walks the tree, knows where it is, and collects.
+/// Walks through a JSON value and collects problems.
 #[derive(Debug, Default)]
 pub struct Checker {
+    /// JSON path of the value that is being checked.
     path: String,
     findings: Vec<ShapeProblem>,
 }
 
 impl Checker {
-    /// Something is wrong here.
+    /// Reports a problem of the value that is being checked.
     pub fn report(&mut self, message: impl Into<String>) {
         self.findings.push(ShapeProblem {
             path: self.path.clone(),
@@ -84,13 +86,13 @@ impl Checker {
         });
     }
 
-    /// Everything that was reported, in the order in which it was found.
+    /// Returns all problems, in the order in which they were found.
     #[must_use]
     pub fn into_findings(self) -> Vec<ShapeProblem> {
         self.findings
     }
 
-    /// Checks the value under a name or, as `[0]`, in a list.
+    /// Runs `check` with `step` added to the path: a name, or an index such as `[0]`.
     pub fn within<T>(&mut self, step: &str, check: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.path.len();
         if length > 0 && !step.starts_with('[') {
@@ -102,7 +104,7 @@ impl Checker {
         result
     }
 
-    /// A list, each of its elements.
+    /// Checks that the value is a list, and each of its elements.
     pub fn list(&mut self, value: &mut Value, check: ShapeCheck) {
         let Value::Array(items) = value else {
             return self.report(format!("must be a list, not {}", kind_of(value)));
@@ -112,7 +114,7 @@ impl Checker {
         }
     }
 
-    /// An object with such names; others do not matter.
+    /// Checks that the value is an object, and its names by `rules`; other names are ignored.
     pub fn object(&mut self, value: &mut Value, rules: &[FieldRule]) {
         let Value::Object(object) = value else {
             return self.report(format!("must be an object, not {}", kind_of(value)));
@@ -136,7 +138,7 @@ impl Checker {
         }
     }
 
-    /// Checks an object that names its variant under `tag`.
+    /// Checks an object that has the name of its variant at the key `tag`.
     pub fn variant<T: Variants>(&mut self, value: &mut Value, tag: &str) {
         if !value.is_object() {
             return self.report(format!("must be an object, not {}", kind_of(value)));
@@ -158,12 +160,14 @@ pub(crate) fn any_object(checker: &mut Checker, value: &mut Value) {
     checker.object(value, &[]);
 }
 
+/// Removes a name whose value is `null`.
 pub(crate) fn remove_null(object: &mut Map<String, Value>, name: &str) {
     if object.get(name).is_some_and(Value::is_null) {
         object.shift_remove(name);
     }
 }
 
+/// Returns the type of a value, in words.
 pub(crate) const fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,6 +1,6 @@
 //! How deep a JSON text is nested, found without parsing it.
 
-/// Returns whether brackets are open more than `limit` times at once. The text need not be JSON.
+/// Returns whether more than `limit` brackets are open at once. The text need not be valid JSON.
 pub(crate) fn is_deeper_than(bytes: &[u8], limit: usize) -> bool {
     let mut depth = 0_usize;
     let mut rest = bytes.iter();

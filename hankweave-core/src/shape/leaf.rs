@@ -1,7 +1,7 @@
-//! Reading one text, number or name, with a message for people when it cannot be read.
+//! Checks one text, number or name, with a message for people when it cannot be read.
 //!
-//! The types know what they accept, and serde phrases their errors in its own words. This deserializer takes the calls of serde and phrases the
-//! errors in ours.
+//! A type decides through serde which values it accepts, but the error messages of serde are not made for people. The deserializer `Leaf` passes the value
+//! to the type, and its error type `Unreadable` phrases the errors in our words.
 
 use std::fmt::{self, Display};
 
@@ -11,17 +11,17 @@ use serde_json::Value;
 
 use super::Checker;
 
-/// Longer texts are cut in messages.
+/// Maximum length of a text in a message, in characters.
 const SHOWN_CHARACTERS: usize = 60;
 
-/// A value that is one type: a text, a number, a name.
+/// Reports the value if it cannot be read as a `T`, which is a text, a number or a name.
 pub fn leaf<T: DeserializeOwned>(checker: &mut Checker, value: &mut Value) {
     if let Err(Unreadable(message)) = T::deserialize(Leaf(value)) {
         checker.report(message);
     }
 }
 
-/// Types that are one text, number or name.
+/// Implements [`Shape`](super::Shape) for types that are one text, number or name.
 macro_rules! leaves {
     ($($type:ty),* $(,)?) => {
         $(impl $crate::shape::Shape for $type {
@@ -33,7 +33,7 @@ macro_rules! leaves {
 }
 pub(crate) use leaves;
 
-/// Why a value cannot be read, in words that fit after the name of its field.
+/// Reason why a value cannot be read, in words that fit after the name of its field.
 #[derive(Debug)]
 struct Unreadable(String);
 
@@ -87,7 +87,7 @@ fn shown(found: Unexpected<'_>) -> String {
         Unexpected::Bool(value) => value.to_string(),
         Unexpected::Unsigned(number) => number.to_string(),
         Unexpected::Signed(number) => number.to_string(),
-        // With its point: `1.0` is refused where a whole number is due.
+        // `{:?}` keeps the point of `1.0`, which is refused where a whole number is expected.
         Unexpected::Float(number) => format!("{number:?}"),
         Unexpected::Str(text) => match text.char_indices().nth(SHOWN_CHARACTERS) {
             None => format!("`{text}`"),
@@ -106,7 +106,7 @@ fn list(names: &[&str]) -> String {
     names.join(", ")
 }
 
-/// A value that gives itself to a type.
+/// Deserializer of one value.
 struct Leaf<'a>(&'a Value);
 
 impl Leaf<'_> {

@@ -1,7 +1,7 @@
-//! Shape of JSON from outside, with every difference described for people.
+//! Checks the shape of JSON from outside against Rust types, and describes every difference for people.
 //!
-//! A type that implements [`Shape`] finds every error in a value, each with its path; the type then reads a value without findings.
-//! `#[derive(Shape)]` takes names and presence from the attributes of serde, so that nothing is described twice.
+//! A type that implements [`Shape`] finds every error in a value, each with its path; serde would stop at the first. A value without findings can then be
+//! deserialized. `#[derive(Shape)]` takes names and presence from the attributes of serde, so that nothing is described twice.
 
 mod checker;
 pub(crate) mod depth;
@@ -16,19 +16,19 @@ pub(crate) use leaf::leaves;
 pub(crate) use plain::syntax;
 pub use plain::{plain, plain_with_place};
 
-/// Any JSON. An alias and no export: its variants would make the compiler write out `std::string::String` in every message.
+/// Any JSON. An alias, not a re-export: with a re-export the compiler would write `std::string::String` in full in its messages.
 #[doc(hidden)]
 pub type Value = serde_json::Value;
 
-/// A type that finds why a JSON value is not one of its own.
+/// A type that finds the reasons why a JSON value cannot be read as this type.
 pub trait Shape {
-    /// Reports everything that is wrong with `value`, and takes out of it names whose value is `null` and that may be absent.
+    /// Reports every error in `value`. Removes from it optional names whose value is `null`.
     fn check(checker: &mut Checker, value: &mut Value);
 }
 
-/// An enum whose variants are named next to their data.
+/// An enum whose JSON is an object that has the name of the variant next to its data.
 pub trait Variants {
-    /// Each name with what its data must be.
+    /// The name of each variant, with the rules for its data.
     const VARIANTS: &'static [(&'static str, &'static [FieldRule])];
 
     /// Returns the rules for the data of this variant; `None` when there is no such variant.
@@ -38,7 +38,7 @@ pub trait Variants {
         variant.map(|(_, rules)| *rules)
     }
 
-    /// The names of all variants.
+    /// Returns the names of all variants.
     fn names() -> impl Iterator<Item = &'static str> {
         Self::VARIANTS.iter().map(|(name, _)| *name)
     }
@@ -70,13 +70,15 @@ impl Shape for serde_json::Map<String, Value> {
 
 leaves!(bool, i64, u32, u64, String, std::path::PathBuf);
 
-/// Implements [`Shape`] for the status and the phase of a machine, and `shape_of` for its stored enum, from the table of its stored fields.
+/// Implements [`Shape`] for the status and the phase of a state machine, and `shape_of` for its stored enum. The macro `machine` passes the arguments
+/// (`fields = crate::shape::of_machine`): these three types, and for each stored field its type, either one for all states, in brackets, or one for each
+/// state, in braces.
 macro_rules! of_machine {
     ($vis:vis $stored:ident, $status:ident, $phase:ident; $($name:literal: $types:tt,)*) => {
         $crate::shape::of_machine!(@leaf $status $phase);
 
         impl $stored {
-            /// Returns the check of the stored field with this name. Without a status it is known where the field has one type in all states.
+            /// Returns the check of the stored field with this name. A field whose type depends on the state has one only with a `status`.
             $vis fn shape_of(status: Option<$status>, name: &str) -> Option<$crate::shape::ShapeCheck> {
                 match name {
                     $($name => $crate::shape::of_machine!(@check status $status $types),)*

@@ -31,6 +31,7 @@ pub(crate) fn syntax(text: &str) -> &str {
     }
 }
 
+/// Returns an error of serde about the data in words; `None` for other errors, such as those about the syntax.
 fn known(text: &str) -> Option<String> {
     if let Some(rest) = text.strip_prefix("missing field ") {
         return Some(format!("{rest} is missing"));
@@ -66,14 +67,14 @@ fn known(text: &str) -> Option<String> {
     Some(format!("must be {}, not {length} entries", kind(expected)))
 }
 
-/// Names after `expected`, all of them with commas between.
+/// Returns the names after `expected`, with commas between them.
 fn alternatives(expected: &str) -> Option<String> {
     let names = expected.strip_prefix("expected ")?;
     let names = names.strip_prefix("one of ").unwrap_or(names);
     Some(names.replace(" or ", ", "))
 }
 
-/// A type that is expected.
+/// Returns an expected type in words.
 fn kind(expected: &str) -> &str {
     match expected {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0 on",
@@ -90,7 +91,7 @@ fn kind(expected: &str) -> &str {
     }
 }
 
-/// A value that was found.
+/// Returns the found value in words.
 fn value(found: &str) -> String {
     let of = |kind: &str| Some(found.strip_prefix(kind)?.trim_matches('`').to_owned());
     match found {

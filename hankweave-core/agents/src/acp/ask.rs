@@ -1,4 +1,5 @@
-//! Requests to the agent, from the greeting to the prompt.
+//! Requests to the agent, in order: greet it, sign in if the hank says how, open a session (new, copied or loaded), choose the model, prompt. The
+//! answer to one request sends the next.
 
 use hankweave_core::agent::Permissions;
 
@@ -11,25 +12,29 @@ const VERSION: u64 = 1;
 /// Largest number of models, or of ways to sign in, that a message lists.
 const MOST_NAMES: usize = 12;
 
-/// Task of the agent.
+/// Task of the agent, and what the agent has said that it can do.
 #[derive(Debug, Default)]
 pub(super) struct Task {
     prompt: String,
+    /// Model to choose; `None` uses the agent's own settings.
     pub(super) model: Option<String>,
+    /// Session to continue.
     pub(super) resume: Option<SessionId>,
     work_dir: String,
     /// MCP servers of the hank, as the protocol wants them.
     servers: Value,
     pub(super) permissions: Permissions,
-    /// How to sign in, as the agent names it.
+    /// Id of the method to sign in with, from the hank.
     auth: Option<String>,
-    /// The ways to sign in that the agent knows.
+    /// Ids of the sign-in methods that the agent knows.
     offered: Vec<String>,
+    /// The agent can continue a session.
     loads_sessions: bool,
-    /// The session is copied, and the copy is continued.
+    /// The session in `resume` is copied, and the copy is continued.
     pub(super) is_fork: bool,
+    /// The agent can copy a session.
     forks_sessions: bool,
-    /// There is only a log, which several processes may have written.
+    /// No agent is running: the lines come from a log, which several processes may have written.
     pub(super) is_log: bool,
 }
 
@@ -55,7 +60,7 @@ impl Task {
         }
     }
 
-    /// Returns the facts that a log alone gives.
+    /// Returns the task of an agent of which only the log is left.
     pub(super) fn of_log(resume: Option<SessionId>) -> Self {
         Self {
             resume,
@@ -64,7 +69,7 @@ impl Task {
         }
     }
 
-    pub(super) fn ask(&mut self, model: Option<&str>, auth: Option<&str>) {
+    pub(super) fn set_model_and_auth(&mut self, model: Option<&str>, auth: Option<&str>) {
         self.model = model.filter(|model| *model != OWN_MODEL).map(str::to_owned);
         self.auth = auth.map(str::to_owned);
     }
@@ -81,7 +86,7 @@ impl Task {
     }
 }
 
-/// The MCP servers of a launch; every agent takes those that talk over standard input and output.
+/// Returns the MCP servers of a launch in the protocol's form. All of them talk over standard input and output, which every agent supports.
 fn servers(launch: &Launch) -> Value {
     let servers = launch.options.servers().map(|(name, server)| {
         let variables = server.env.iter();
@@ -94,8 +99,8 @@ fn servers(launch: &Launch) -> Value {
 }
 
 impl AcpDecoder {
-    /// Neither files nor terminals are offered: agents use their own tools (AGENT-26). No agent that we know asks for terminals, and gemini 0.61, where it is
-    /// offered files, creates none: it takes our error for a missing file as a failure.
+    /// Sends the greeting. It offers neither files nor terminals, so agents use their own tools (AGENT-26). No agent that we know asks for terminals. If
+    /// gemini 0.61 is offered files, it cannot create any: it takes our error for a missing file as a failure.
     pub(super) fn greet(&mut self) {
         let params = json!({
             "protocolVersion": VERSION,
@@ -106,26 +111,27 @@ impl AcpDecoder {
             .push_back(AcpAction::Say(request_line(self.awaited, "initialize", &params)));
     }
 
-    fn ask(&mut self, stage: AcpStage, method: &str, params: &Value) {
+    fn send_request(&mut self, stage: AcpStage, method: &str, params: &Value) {
         self.stage = stage;
         self.awaited += 1;
         self.orders
             .push_back(AcpAction::Say(request_line(self.awaited, method, params)));
     }
 
-    /// Continues with what follows the answer.
-    pub(super) fn answered(&mut self, answer: RpcResponse<'_>, events: &mut Vec<AgentEvent>) {
+    /// Handles the answer to our last request: sends the next request, or ends the turn.
+    pub(super) fn handle_answer(&mut self, answer: RpcResponse<'_>, events: &mut Vec<AgentEvent>) {
         match self.stage {
-            AcpStage::Greeting => self.greeted(answer),
+            AcpStage::Greeting => self.after_greeting(answer),
             AcpStage::SigningIn => self.open(),
-            AcpStage::Opening => self.opened(answer, events),
+            AcpStage::Opening => self.after_opening(answer, events),
             AcpStage::ChoosingModel => self.prompt(),
-            AcpStage::Working => self.turned(&answer, events),
+            AcpStage::Working => self.end_turn(&answer, events),
             AcpStage::Over => {}
         }
     }
 
-    fn greeted(&mut self, answer: RpcResponse<'_>) {
+    /// Notes what the agent can do, then signs in or opens the session.
+    fn after_greeting(&mut self, answer: RpcResponse<'_>) {
         let version = answer.protocol_version.0;
         if version != Some(VERSION) {
             let spoken = version.map_or("no version".to_owned(), |version| format!("version {version}"));
@@ -142,7 +148,7 @@ impl AcpDecoder {
         self.task.offered = methods.take(MOST_NAMES).collect();
         match self.task.auth.clone() {
             Some(auth) if self.task.offered.contains(&auth) => {
-                self.ask(AcpStage::SigningIn, "authenticate", &json!({"methodId": auth}));
+                self.send_request(AcpStage::SigningIn, "authenticate", &json!({"methodId": auth}));
             }
             Some(auth) => {
                 let offered = self.task.offered.join(", ");
@@ -154,10 +160,11 @@ impl AcpDecoder {
         }
     }
 
+    /// Asks for a session: a new one, a copy of the one to continue, or that one itself.
     fn open(&mut self) {
         let mut params = json!({"cwd": self.task.work_dir, "mcpServers": self.task.servers});
         let Some(session) = &self.task.resume else {
-            return self.ask(AcpStage::Opening, "session/new", &params);
+            return self.send_request(AcpStage::Opening, "session/new", &params);
         };
         if self.task.is_fork {
             if !self.task.forks_sessions {
@@ -166,7 +173,7 @@ impl AcpDecoder {
                 );
             }
             params["sessionId"] = session.as_str().into();
-            return self.ask(AcpStage::Opening, "session/fork", &params);
+            return self.send_request(AcpStage::Opening, "session/fork", &params);
         }
         if !self.task.loads_sessions {
             return self.give_up(
@@ -174,10 +181,11 @@ impl AcpDecoder {
             );
         }
         params["sessionId"] = session.as_str().into();
-        self.ask(AcpStage::Opening, "session/load", &params);
+        self.send_request(AcpStage::Opening, "session/load", &params);
     }
 
-    fn opened(&mut self, answer: RpcResponse<'_>, events: &mut Vec<AgentEvent>) {
+    /// Notes and reports the session, then chooses the model or prompts.
+    fn after_opening(&mut self, answer: RpcResponse<'_>, events: &mut Vec<AgentEvent>) {
         let named = answer.session_id.as_deref().map(SessionId::new);
         let named = named.and_then(Result::ok);
         // In a log, only the name in the answer shows that the session is a copy.
@@ -203,12 +211,13 @@ impl AcpDecoder {
             model: offer.current.clone(),
         });
         match self.task.model.clone() {
-            Some(model) => self.choose(&model, &offer),
+            Some(model) => self.choose_model(&model, &offer),
             None => self.prompt(),
         }
     }
 
-    fn choose(&mut self, model: &str, offer: &ModelOptions) {
+    /// Asks for the model, unless the session has it already.
+    fn choose_model(&mut self, model: &str, offer: &ModelOptions) {
         if offer.current.as_deref() == Some(model) {
             return self.prompt();
         }
@@ -231,12 +240,12 @@ impl AcpDecoder {
         }
         let session = self.session_name();
         match &offer.setting {
-            Some(setting) => self.ask(
+            Some(setting) => self.send_request(
                 AcpStage::ChoosingModel,
                 "session/set_config_option",
                 &json!({"sessionId": session, "configId": setting, "value": model}),
             ),
-            None => self.ask(
+            None => self.send_request(
                 AcpStage::ChoosingModel,
                 "session/set_model",
                 &json!({"sessionId": session, "modelId": model}),
@@ -247,7 +256,7 @@ impl AcpDecoder {
     fn prompt(&mut self) {
         let text = std::mem::take(&mut self.task.prompt);
         let params = json!({"sessionId": self.session_name(), "prompt": [{"type": "text", "text": text}]});
-        self.ask(AcpStage::Working, "session/prompt", &params);
+        self.send_request(AcpStage::Working, "session/prompt", &params);
     }
 
     fn session_name(&self) -> &str {
@@ -255,11 +264,11 @@ impl AcpDecoder {
     }
 }
 
-/// The models from which one can be chosen.
+/// The models that the agent offers.
 struct ModelOptions {
     names: Vec<String>,
     current: Option<String>,
-    /// The setting of the session that chooses; `None` where a request of its own does.
+    /// Id of the session setting that chooses the model; `None` for the older request `session/set_model`.
     setting: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Tool calls of an agent that speaks ACP: it announces a call and adds to it in updates; one event reports the call, a second one its result.
+//! Tool calls of an agent that speaks ACP. The agent announces a call and adds to it in updates; one event reports the call, a second one its result.
 
 use std::collections::HashMap;
 
@@ -15,6 +15,7 @@ const MAX_OPEN_CALLS: usize = 1_024;
 #[derive(Debug, Default)]
 pub(super) struct OpenCalls(HashMap<String, ToolCall>);
 
+/// Known facts of one call, put together from its updates.
 #[derive(Debug, Default)]
 struct ToolCall {
     title: String,
@@ -22,7 +23,7 @@ struct ToolCall {
     input: Value,
     /// Content of the newest update that had any.
     text: String,
-    /// Whether its event was made.
+    /// Whether the event of the call was reported.
     is_reported: bool,
 }
 
@@ -90,7 +91,7 @@ impl OpenCalls {
 }
 
 impl ToolCall {
-    /// Takes what an update has; an empty title or input leaves the one before.
+    /// Stores the values of an update; an empty title or input leaves the earlier value.
     fn set_known(&mut self, title: Option<String>, kind: Option<String>, input: Value) {
         if let Some(title) = title.filter(|title| !title.is_empty()) {
             self.title = title;

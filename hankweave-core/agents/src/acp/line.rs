@@ -34,19 +34,24 @@ pub(super) struct PermissionOption<'l> {
     pub(super) kind: Text<'l>,
 }
 
-/// Something that happens in a session; also the call of a tool that wants permission.
+/// Update of a session, whose kind is in `session_update`; also the tool call in a request for permission, which has no kind.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'l"))]
 pub(super) struct SessionUpdate<'l> {
     pub(super) session_update: Text<'l>,
+    /// Text of a chunk, or output of a tool call.
     pub(super) content: Value,
     pub(super) message_id: Text<'l>,
+
+    // Tool calls.
     pub(super) tool_call_id: Text<'l>,
     pub(super) title: Text<'l>,
     pub(super) kind: Text<'l>,
     pub(super) status: Text<'l>,
     pub(super) raw_input: Value,
     pub(super) raw_output: Value,
+
+    /// Cost of the session, in `usage_update`.
     pub(super) cost: Object<Cost<'l>>,
 }
 
@@ -61,12 +66,17 @@ pub(super) struct Cost<'l> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'l"))]
 pub(super) struct RpcResponse<'l> {
+    // To the greeting.
     pub(super) protocol_version: Count,
     pub(super) agent_capabilities: Object<AgentCapabilities>,
     pub(super) auth_methods: List<Object<IdOnly<'l>>>,
+
+    // To the opening of a session.
     pub(super) session_id: Text<'l>,
     pub(super) models: Object<Models<'l>>,
     pub(super) config_options: List<Object<ConfigOption<'l>>>,
+
+    // To the prompt.
     pub(super) stop_reason: Text<'l>,
     pub(super) usage: Object<Usage>,
 }
@@ -85,7 +95,7 @@ pub(super) struct SessionCapabilities {
     pub(super) fork: Object<Offer>,
 }
 
-/// Offer without details.
+/// An ability whose details are not read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Offer {}
@@ -120,7 +130,7 @@ pub(super) struct ConfigOption<'l> {
     pub(super) options: List<Object<ConfigChoice<'l>>>,
 }
 
-/// A value, or a group of them.
+/// A value, or a group of values in `options`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct ConfigChoice<'l> {
@@ -146,17 +156,17 @@ pub(super) struct Usage {
 
 impl Usage {
     pub(super) fn tokens(&self) -> TokenUsage {
-        let output = self.output_tokens.or_none();
+        let output = self.output_tokens.or_zero();
         TokenUsage {
-            input_tokens: self.input_tokens.or_none(),
-            output_tokens: output.saturating_add(self.thought_tokens.or_none()),
-            cache_creation_tokens: self.cached_write_tokens.or_none(),
-            cache_read_tokens: self.cached_read_tokens.or_none(),
+            input_tokens: self.input_tokens.or_zero(),
+            output_tokens: output.saturating_add(self.thought_tokens.or_zero()),
+            cache_creation_tokens: self.cached_write_tokens.or_zero(),
+            cache_read_tokens: self.cached_read_tokens.or_zero(),
         }
     }
 }
 
-/// Why a request was not done.
+/// Error in place of the answer to a request.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct RpcError<'l> {

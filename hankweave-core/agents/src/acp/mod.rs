@@ -1,10 +1,11 @@
 //! The Agent Client Protocol, version 1, from the side of the client, as a pure state machine.
 //!
 //! Input: the lines that an agent prints, JSON-RPC 2.0, one message a line. Output: [`AgentEvent`]s, and [`AcpAction`]s, which carry the messages to
-//! the agent. One process gets one prompt (AGENT-23).
+//! the agent. One process gets one prompt (AGENT-23). `ask` has our requests, from the greeting to the prompt; `serve` answers the agent's requests;
+//! `calls` follows its tool calls.
 //!
-//! The few messages that are needed are written by hand. The crate with the protocol's types rejects a whole line if one value in it is new. It also
-//! adds crates that no other module needs. Agents are usually newer than their clients, and one odd line must not hide the others.
+//! The types of the few needed messages are written by hand, because agents are usually newer than their clients: the crate with the protocol's types
+//! would reject a whole line for one new value in it. It would also add crates that no other module needs.
 
 mod ask;
 mod calls;
@@ -42,25 +43,30 @@ pub struct AcpDecoder {
     task: Task,
     prices: Arc<Prices>,
     stage: AcpStage,
-    /// The number of the request of ours that is not answered yet.
+    /// Id of our last request, whose answer is awaited.
     awaited: u64,
+    /// The session, once it is open.
     session: Option<SessionId>,
     orders: VecDeque<AcpAction>,
     speech: Speech,
     calls: OpenCalls,
+    /// Permissions denied and not yet reported.
     denied: Vec<PermissionDenial>,
+    /// Name under which usage counts: the model asked for, else the one that the agent reports.
     model: String,
+    /// Usage of this process, or of all processes in the log.
     usage: UsageTotals,
     /// Cost of the session before this process, where known.
     cost_before: Usd,
-    /// Money that the agent has reported since it started, held back until the tokens for the user's price are known.
-    told: Usd,
-    /// Cost of earlier processes whose output is in this log.
-    settled: Usd,
+    /// Cost that the agent has reported for this process, held back until the tokens for the user's price are known.
+    reported_cost: Usd,
+    /// Part of `usage` that belongs to earlier processes in the log.
+    earlier_in_log: Usd,
+    /// Outcome, once the work has ended.
     end: Option<End>,
 }
 
-/// Request that the agent got last.
+/// Our last request, whose answer is awaited; `Over` when the work has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum AcpStage {
     Greeting,
@@ -74,7 +80,7 @@ enum AcpStage {
 /// End of the agent's work, as the agent reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum End {
-    /// It ended its turn, which does not mean success.
+    /// The agent ended its turn normally, which is no proof of success.
     Turn,
     /// Something went wrong.
     Failed {
@@ -91,10 +97,10 @@ enum End {
 const MOST_DENIALS: usize = 100;
 
 /// Largest length of a failure text in a message, in characters.
-const MOST_WORDS: usize = 2_000;
+const MAX_FAILURE_CHARS: usize = 2_000;
 
 impl AcpDecoder {
-    /// The decoder of what is launched. Its first orders greet the agent.
+    /// Returns the decoder for a launch. Its first order greets the agent.
     #[must_use]
     pub fn of(launch: &Launch) -> Self {
         let mut decoder = Self::new(Task::of(launch)).priced_by(launch.prices.clone());
@@ -114,7 +120,7 @@ impl AcpDecoder {
     /// Sets the model to choose and the method to sign in with.
     #[must_use]
     pub fn with_model(mut self, model: Option<&str>, auth: Option<&str>) -> Self {
-        self.task.ask(model, auth);
+        self.task.set_model_and_auth(model, auth);
         if let Some(model) = &self.task.model {
             self.model.clone_from(model);
         }
@@ -135,8 +141,8 @@ impl AcpDecoder {
             denied: Vec::new(),
             usage: UsageTotals::default(),
             cost_before: Usd::ZERO,
-            told: Usd::ZERO,
-            settled: Usd::ZERO,
+            reported_cost: Usd::ZERO,
+            earlier_in_log: Usd::ZERO,
             end: None,
         };
         decoder.greet();
@@ -166,51 +172,53 @@ impl AcpDecoder {
             }
             (None, Some(id)) if id.as_u64() == Some(self.awaited) && self.stage < AcpStage::Over => {
                 match error.0 {
-                    Some(failure) => self.refused(failure, events),
-                    None => self.answered(result.0.unwrap_or_default(), events),
+                    Some(failure) => self.handle_error(failure, events),
+                    None => self.handle_answer(result.0.unwrap_or_default(), events),
                 }
             }
+            // In a log, an answer to a second greeting (request 0) means that another process starts here.
             (None, Some(id)) if self.task.is_log && id.as_u64() == Some(0) => {
-                self.begin_again();
-                self.answered(result.0.unwrap_or_default(), events);
+                self.restart();
+                self.handle_answer(result.0.unwrap_or_default(), events);
             }
-            // An unknown notification, or an answer without a request.
+            // An unknown notification, or an answer to no open request.
             _ => {}
         }
     }
 
-    /// Another process continues with the session and with the log.
-    fn begin_again(&mut self) {
+    /// Prepares for the output of another process, which continues the session in the same log.
+    fn restart(&mut self) {
         self.stage = AcpStage::Greeting;
         self.awaited = 0;
         self.end = None;
         self.task.resume = self.session.take();
         self.calls = OpenCalls::default();
-        let process = self.usage.cost.saturating_sub(self.settled);
-        self.cost_before += process;
-        self.settled = self.usage.cost;
+        let cost_of_process = self.usage.cost.saturating_sub(self.earlier_in_log);
+        self.cost_before += cost_of_process;
+        self.earlier_in_log = self.usage.cost;
     }
 
+    /// Whether this is our session or, before that is open, the one to continue.
     fn is_ours(&self, session: Option<&str>) -> bool {
         let own = self.session.as_ref().or(self.task.resume.as_ref());
         own.is_some_and(|own| Some(own.as_str()) == session)
     }
 
-    /// Handles an update of the session. An agent that loads one repeats all of it, and only what follows is new (AGENT-25).
+    /// Handles an update of the session. An agent that loads a session first repeats all its updates; only updates after our prompt are new (AGENT-25).
     fn update(&mut self, update: SessionUpdate<'_>, events: &mut Vec<AgentEvent>) {
         let is_new = self.stage >= AcpStage::Working;
         match update.session_update.as_deref() {
-            Some("usage_update") => self.spent(update.cost.0, is_new, events),
+            Some("usage_update") => self.record_session_cost(update.cost.0, is_new, events),
             _ if !is_new => {}
             Some(kind @ ("agent_message_chunk" | "agent_thought_chunk")) => {
                 if let Some(text) = update.content["text"].as_str() {
                     let is_thought = kind == "agent_thought_chunk";
                     self.speech
-                        .piece(text, is_thought, update.message_id.as_deref(), events);
+                        .add(text, is_thought, update.message_id.as_deref(), events);
                 }
             }
             Some("tool_call" | "tool_call_update") => {
-                self.speech.pause(events);
+                self.speech.flush(events);
                 self.calls.update(update, events);
             }
             _ => {}
@@ -218,7 +226,7 @@ impl AcpDecoder {
     }
 
     /// Records the total cost of the session, if the agent reports one.
-    fn spent(&mut self, cost: Option<Cost<'_>>, is_new: bool, events: &mut Vec<AgentEvent>) {
+    fn record_session_cost(&mut self, cost: Option<Cost<'_>>, is_new: bool, events: &mut Vec<AgentEvent>) {
         let Some(total) = cost.and_then(dollars) else {
             return;
         };
@@ -227,24 +235,25 @@ impl AcpDecoder {
             return;
         }
         if self.task.is_fork && total < self.cost_before {
-            // The copy counts from nothing.
+            // The cost of a copied session starts at zero again.
             self.cost_before = Usd::ZERO;
         }
-        let since = total.saturating_sub(self.cost_before);
+        let cost_of_process = total.saturating_sub(self.cost_before);
         if self.prices.given_for(&self.model).is_some() {
-            // The user's price counts, if the turn reports its tokens.
-            self.told = since;
+            // The end of the turn may report tokens, and then the user's price counts.
+            self.reported_cost = cost_of_process;
             return;
         }
-        self.count_told(since, events);
+        self.count_reported(cost_of_process, events);
     }
 
-    /// Counts the money that the agent has reported since it started.
-    fn count_told(&mut self, since: Usd, events: &mut Vec<AgentEvent>) {
-        let added = since.saturating_sub(self.usage.cost.saturating_sub(self.settled));
-        self.count(TokenUsage::ZERO, added, events);
+    /// Counts the increase of the cost that the agent has reported for this process.
+    fn count_reported(&mut self, cost_of_process: Usd, events: &mut Vec<AgentEvent>) {
+        let counted = self.usage.cost.saturating_sub(self.earlier_in_log);
+        self.count(TokenUsage::ZERO, cost_of_process.saturating_sub(counted), events);
     }
 
+    /// Adds usage to the totals and reports it, unless there is none.
     fn count(&mut self, tokens: TokenUsage, cost: Usd, events: &mut Vec<AgentEvent>) {
         let added = ModelUsage { tokens, cost };
         if added == ModelUsage::default() {
@@ -262,22 +271,22 @@ impl AcpDecoder {
             added,
             is_new,
             is_lower_bound: true,
-            // No limit in dollars is taken for such an agent.
+            // A hank cannot set a limit in dollars for an ACP agent, so nothing needs this mark.
             is_unpriced: false,
             is_sum: false,
             parent_tool_use_id: None,
         }));
     }
 
-    /// The turn has ended.
-    fn turned(&mut self, answer: &RpcResponse<'_>, events: &mut Vec<AgentEvent>) {
-        self.speech.pause(events);
+    /// Handles the answer to our prompt, which ends the turn.
+    fn end_turn(&mut self, answer: &RpcResponse<'_>, events: &mut Vec<AgentEvent>) {
+        self.speech.flush(events);
         match &answer.usage.0 {
-            Some(usage) => self.used(usage, events),
-            None => self.count_told(self.told, events),
+            Some(usage) => self.count_turn(usage, events),
+            None => self.count_reported(self.reported_cost, events),
         }
         let stop = answer.stop_reason.as_deref().unwrap_or_default().to_owned();
-        self.end = Some(meaning(&stop));
+        self.end = Some(end_of_turn(&stop));
         let success = stop == "end_turn";
         let text = match &self.end {
             Some(End::Failed { message, .. }) => message.clone(),
@@ -294,15 +303,17 @@ impl AcpDecoder {
         self.finish_work();
     }
 
-    /// Counts the usage of a turn. A price that the user gives counts before the agent's own money, and that before our prices.
-    fn used(&mut self, usage: &Usage, events: &mut Vec<AgentEvent>) {
+    /// Counts the tokens of a turn. Their cost is that of the user's price, else what the agent itself has reported, else that of our price list.
+    fn count_turn(&mut self, usage: &Usage, events: &mut Vec<AgentEvent>) {
         let tokens = usage.tokens();
         let billed = Billed {
             tokens,
             ..Billed::default()
         };
-        let is_told = self.usage.cost > Usd::ZERO && self.prices.given_for(&self.model).is_none();
-        let priced = billed.price(&self.model, &self.prices).filter(|_| !is_told);
+        let has_reported_cost = self.usage.cost > Usd::ZERO && self.prices.given_for(&self.model).is_none();
+        let priced = billed
+            .price(&self.model, &self.prices)
+            .filter(|_| !has_reported_cost);
         self.count(tokens, priced.unwrap_or(Usd::ZERO), events);
     }
 
@@ -311,7 +322,7 @@ impl AcpDecoder {
         self.orders.push_back(AcpAction::Over);
     }
 
-    /// Ends the work because of something that the agent cannot do.
+    /// Ends the work because the agent lacks something that is needed.
     fn give_up(&mut self, message: String) {
         self.end = Some(End::Failed {
             words: String::new(),
@@ -321,11 +332,11 @@ impl AcpDecoder {
         self.finish_work();
     }
 
-    /// The agent did not do what it was asked last.
-    fn refused(&mut self, failure: RpcError<'_>, events: &mut Vec<AgentEvent>) {
-        self.speech.pause(events);
+    /// Handles an error as the answer to our last request: the work has failed.
+    fn handle_error(&mut self, failure: RpcError<'_>, events: &mut Vec<AgentEvent>) {
+        self.speech.flush(events);
         let code = failure.code.as_i64();
-        let words = words_of(failure);
+        let words = error_words(failure);
         let message = match self.stage {
             AcpStage::Working => format!("the agent gave up: {words}"),
             AcpStage::ChoosingModel => format!("the agent did not take the model `{}`: {words}", self.model),
@@ -336,6 +347,7 @@ impl AcpDecoder {
             ),
             _ => format!("the agent began no session: {words}"),
         };
+        // Another attempt would meet the same settings.
         let is_set_up =
             matches!(self.stage, AcpStage::ChoosingModel | AcpStage::SigningIn) || code == Some(SIGN_IN);
         self.end = Some(End::Failed {
@@ -346,6 +358,7 @@ impl AcpDecoder {
         self.finish_work();
     }
 
+    /// Returns the usage so far, which is always a lower bound for an ACP agent.
     fn totals(&self) -> UsageTotals {
         UsageTotals {
             lower_bound: true,
@@ -353,6 +366,7 @@ impl AcpDecoder {
         }
     }
 
+    /// Returns a failure whose kind follows from `words`; `retriable` overrides the answer that they give.
     fn failure(&self, words: &str, message: String, retriable: Option<bool>) -> Verdict {
         let context_exceeded = is_context_exceeded(words);
         let reason = reason(words, message, self.session.is_some(), context_exceeded);
@@ -363,10 +377,16 @@ impl AcpDecoder {
         }
     }
 
-    /// Returns the verdict on an ended turn that nothing shows to be a success (AGENT-24). Errors of the provider end turns as well, and are then in the last
-    /// message.
-    fn doubt(&self) -> Verdict {
-        let last: String = self.speech.last().trim().chars().take(MOST_WORDS).collect();
+    /// Returns the verdict on an ended turn if nothing else proves a success (AGENT-24). Errors of the provider end turns as well; they are in the last
+    /// message then, so its words show the kind of failure.
+    fn unproven_verdict(&self) -> Verdict {
+        let last: String = self
+            .speech
+            .last()
+            .trim()
+            .chars()
+            .take(MAX_FAILURE_CHARS)
+            .collect();
         let said = match last.as_str() {
             "" => "it said nothing".to_owned(),
             last => format!("its last words: {last}"),
@@ -381,14 +401,16 @@ impl AcpDecoder {
 /// Error code of ACP: the user has to sign in first.
 const SIGN_IN: i64 = -32000;
 
+/// Returns a cost that is in US dollars.
 fn dollars(cost: Cost<'_>) -> Option<Usd> {
     let is_dollars = cost.currency.as_deref().is_none_or(|currency| currency == "USD");
     let amount = cost.amount.0.filter(|_| is_dollars)?;
-    // Sums of binary fractions, such as 0.0069299999999999995.
+    // Agents print sums of binary fractions, such as 0.0069299999999999995.
     Usd::from_dollars((amount * 1e9).round() / 1e9).ok()
 }
 
-fn meaning(stop: &str) -> End {
+/// Returns the outcome for the agent's reason to stop.
+fn end_of_turn(stop: &str) -> End {
     let failed = |message: String, retriable| End::Failed {
         words: String::new(),
         message,
@@ -413,14 +435,15 @@ fn meaning(stop: &str) -> End {
     }
 }
 
-fn words_of(failure: RpcError<'_>) -> String {
+/// Returns message and data of an error as one text.
+fn error_words(failure: RpcError<'_>) -> String {
     let message = failure.message.into_owned().unwrap_or_default();
     let whole = match failure.data {
         Value::Null => message,
         Value::String(data) => format!("{message}: {data}"),
         data => format!("{message} {data}"),
     };
-    whole.chars().take(MOST_WORDS).collect()
+    whole.chars().take(MAX_FAILURE_CHARS).collect()
 }
 
 impl AgentDecoder for AcpDecoder {
@@ -447,7 +470,7 @@ impl AgentDecoder for AcpDecoder {
                 self.failure(words, message, None)
             }
         };
-        let unless_shown = verdict.is_success().then(|| self.doubt());
+        let unless_shown = verdict.is_success().then(|| self.unproven_verdict());
         ExitOutcome {
             unless_shown,
             ..end.outcome(verdict, self.totals(), self.end.is_some())

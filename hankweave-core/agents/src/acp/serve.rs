@@ -1,4 +1,4 @@
-//! Requests of the agent to us (AGENT-26).
+//! Answers to the agent's requests (AGENT-26). The only request that is granted or denied is that for permission to use a tool.
 
 use super::line::{Params, PermissionOption};
 use super::{AcpDecoder, AgentEvent, MOST_DENIALS, PermissionDenial, Value, json};
@@ -9,7 +9,7 @@ use crate::lenient::{List, Object};
 const MOST_ID_BYTES: usize = 256;
 
 impl AcpDecoder {
-    /// Answers a request: one for permission by the policy, any other as one that is not offered. Every request gets exactly one answer.
+    /// Answers a request: one for permission by the policy of the hank, any other with an error. Every request gets exactly one answer.
     pub(super) fn serve(
         &mut self,
         method: &str,
@@ -42,9 +42,9 @@ impl AcpDecoder {
             .push_back(AcpAction::Say(error_line(id, code, message)));
     }
 
-    /// Answers by the policy of the hank. If the agent does not offer that answer, it gets the answer that the request was cancelled.
+    /// Answers a request for permission. If the agent offers no option that fits the policy, the answer is that the request was cancelled.
     fn permit(&mut self, id: &Value, params: Params<'_>, events: &mut Vec<AgentEvent>) {
-        self.speech.pause(events);
+        self.speech.flush(events);
         let call = self.calls.requested(params.tool_call.0.unwrap_or_default());
         let is_permitted = self.task.permissions.permit(&call.kind);
         let wanted = match is_permitted {
@@ -58,7 +58,7 @@ impl AcpDecoder {
             });
         }
         let cancelled = result_line(id, &json!({"outcome": {"outcome": "cancelled"}}));
-        let chosen = choose(params.options, wanted);
+        let chosen = choose_option(params.options, wanted);
         let answer = chosen.map_or_else(
             || cancelled.clone(),
             |option| {
@@ -75,8 +75,8 @@ impl AcpDecoder {
     }
 }
 
-/// The first option of the first of these kinds that there is.
-fn choose(options: List<Object<PermissionOption<'_>>>, wanted: [&str; 2]) -> Option<String> {
+/// Returns the id of the option with the first of the `wanted` kinds, else of one with the second.
+fn choose_option(options: List<Object<PermissionOption<'_>>>, wanted: [&str; 2]) -> Option<String> {
     let options: Vec<PermissionOption<'_>> = options.objects().collect();
     let of_kind = |kind: &str| {
         let mut options = options.iter();

@@ -1,4 +1,5 @@
-//! Sub-agents of one claude process, and their activity where the stream reports it.
+//! Sub-agents ("helpers") of one claude process, and whether they work or wait for a model, as far as the stream shows it. In every method, `parent` is
+//! the tool use that started the sub-agent.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,24 +8,25 @@ use crate::open_tools::MAX_REMEMBERED_BYTES;
 /// Maximum of sub-agents that are followed at once.
 const MAX_FOLLOWED: usize = 256;
 
-/// Tool calls of one sub-agent that are waited for.
+/// Maximum of open tool calls of one sub-agent that are followed.
 const MAX_CALLS: usize = 256;
 
 /// Sub-agents by the tool use that started each.
 #[derive(Debug, Default)]
 pub(super) struct Helpers {
     known: HashMap<String, Helper>,
-    /// Whether there has been one.
+    /// Whether the process has had a sub-agent.
     any: bool,
-    /// There were more than are followed.
+    /// The process had more sub-agents than are followed, so nothing is certain any more.
     too_many: bool,
 }
 
 #[derive(Debug, Default)]
 struct Helper {
+    /// Its open tool calls.
     calls: HashSet<String>,
-    /// A request was sent, and its answer has not started. The stream reports neither; both follow from the lines that precede a request.
-    asks: bool,
+    /// It has sent a request to a model, and the answer has not started. No line reports the request; it follows the prompt or the last tool result.
+    awaits_model: bool,
 }
 
 impl Helpers {
@@ -33,39 +35,39 @@ impl Helpers {
         self.any
     }
 
-    /// Whether one of them may work. One in the background outlives the tool use that started it, and speaks again.
+    /// Whether a sub-agent may be working. One in the background outlives the tool use that started it, and is known again when it prints again.
     pub(super) fn may_work(&self) -> bool {
         self.too_many || !self.known.is_empty()
     }
 
-    /// Whether one of them may have asked a model and has no answer yet.
+    /// Whether a sub-agent may have asked a model and have no answer yet.
     pub(super) fn may_ask(&self) -> bool {
-        self.too_many || self.known.values().any(|helper| helper.asks)
+        self.too_many || self.known.values().any(|helper| helper.awaits_model)
     }
 
-    /// Notes its prompt, or another text for it.
+    /// Notes the prompt of a sub-agent, or another text for it: it asks its model.
     pub(super) fn prompted(&mut self, parent: &str) {
         if let Some(helper) = self.helper(parent) {
-            helper.asks = true;
+            helper.awaits_model = true;
         }
     }
 
-    /// Notes that one of its tools has answered; it asks again after the last one.
+    /// Notes that a tool of a sub-agent has answered; after the last open call it asks its model again.
     pub(super) fn answered(&mut self, parent: &str, call: &str) {
         if let Some(helper) = self.helper(parent) {
             helper.calls.remove(call);
-            helper.asks |= helper.calls.is_empty();
+            helper.awaits_model |= helper.calls.is_empty();
         }
     }
 
-    /// Notes a block of its answer.
+    /// Notes a block of the model's answer to a sub-agent.
     pub(super) fn spoke(&mut self, parent: &str) {
         if let Some(helper) = self.helper(parent) {
-            helper.asks = false;
+            helper.awaits_model = false;
         }
     }
 
-    /// Notes a call of a tool.
+    /// Notes that a sub-agent calls a tool.
     pub(super) fn called(&mut self, parent: &str, call: &str) {
         if let Some(helper) = self.helper(parent)
             && call.len() <= MAX_REMEMBERED_BYTES
@@ -75,11 +77,12 @@ impl Helpers {
         }
     }
 
-    /// Notes that the tool use which started it has answered.
+    /// Notes that the tool use which started a sub-agent has answered, which ends the sub-agent.
     pub(super) fn ended(&mut self, started_by: &str) {
         self.known.remove(started_by);
     }
 
+    /// Returns a sub-agent, added if it is new; `None` if too many are followed.
     fn helper(&mut self, parent: &str) -> Option<&mut Helper> {
         self.any = true;
         if self.known.contains_key(parent) {

@@ -46,7 +46,7 @@ pub(super) struct StreamLine<'l> {
     // `result`
     pub(super) is_error: Flag,
     pub(super) result: Text<'l>,
-    /// Error subtypes have them instead of `result`.
+    /// A result whose subtype is an error has these instead of `result`.
     pub(super) errors: List<Text<'l>>,
     /// The answer in the form that `--json-schema` asks for.
     pub(super) structured_output: Value,
@@ -114,7 +114,7 @@ pub(super) struct Task<'l> {
     pub(super) description: Text<'l>,
 }
 
-/// Data of a tool's answer for programs.
+/// The part of a tool's answer that is meant for programs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ToolUseResult {
@@ -146,9 +146,9 @@ pub(super) struct TranscriptLine<'l> {
     pub(super) kind: Text<'l>,
     pub(super) timestamp: Text<'l>,
     pub(super) message: Object<Message<'l>>,
-    /// Of a request.
+    /// Id, in an `api-request` line.
     pub(super) id: Text<'l>,
-    /// The request that an answer belongs to.
+    /// Id of the request that was answered, in an `assistant` line.
     #[serde(rename = "requestRef")]
     pub(super) request: Text<'l>,
     #[serde(rename = "modelUsage")]
@@ -180,7 +180,7 @@ struct ServerToolUse {
 }
 
 impl Usage {
-    /// Whether it has a number of tokens, and all are 0.
+    /// Whether the tokens are stated, and all are 0.
     pub(super) fn states_nothing(&self) -> bool {
         self.input_tokens.0.is_some() && self.output_tokens.0.is_some() && self.billed().is_nothing()
     }
@@ -190,13 +190,13 @@ impl Usage {
         let tools = self.server_tool_use.0.as_ref();
         Billed {
             tokens: TokenUsage {
-                input_tokens: self.input_tokens.or_none(),
-                output_tokens: self.output_tokens.or_none(),
-                cache_creation_tokens: self.cache_creation_input_tokens.or_none(),
-                cache_read_tokens: self.cache_read_input_tokens.or_none(),
+                input_tokens: self.input_tokens.or_zero(),
+                output_tokens: self.output_tokens.or_zero(),
+                cache_creation_tokens: self.cache_creation_input_tokens.or_zero(),
+                cache_read_tokens: self.cache_read_input_tokens.or_zero(),
             },
-            long_cache_writes: cached.map_or(0, |cached| cached.ephemeral_1h_input_tokens.or_none()),
-            web_searches: tools.map_or(0, |tools| tools.web_search_requests.or_none()),
+            long_cache_writes: cached.map_or(0, |cached| cached.ephemeral_1h_input_tokens.or_zero()),
+            web_searches: tools.map_or(0, |tools| tools.web_search_requests.or_zero()),
             ..Billed::default()
         }
     }
@@ -226,21 +226,21 @@ struct ModelTotals<'l> {
 /// Sum over models, as a result states it.
 pub(super) struct ModelsSum {
     pub(super) totals: UsageTotals,
-    /// Whether claude's own sum of the money is another one: a price is the user's, or claude has guessed it.
+    /// Whether `totals` has another cost than claude's own sum, because a price is the user's, or because claude has guessed one.
     pub(super) is_repriced: bool,
 }
 
 impl Models<'_> {
-    /// Their sum; `None` when no model is named.
+    /// Returns the sum; `None` when no model is named.
     pub(super) fn sum(self, prices: &Prices) -> Option<ModelsSum> {
         let mut totals = UsageTotals::default();
         let mut is_repriced = false;
         for (model, usage) in self.0.0 {
             if let Some(usage) = usage.0 {
-                let (money, is_whole) = usage.priced(&model, prices);
+                let (priced, is_complete) = usage.priced(&model, prices);
                 is_repriced |= !usage.is_known() || prices.given_for(&model).is_some();
-                totals.add(&model, money);
-                totals.lower_bound |= !is_whole;
+                totals.add(&model, priced);
+                totals.lower_bound |= !is_complete;
             }
         }
         (!totals.models.is_empty()).then_some(ModelsSum { totals, is_repriced })
@@ -248,41 +248,41 @@ impl Models<'_> {
 }
 
 impl ModelTotals<'_> {
-    /// Whether claude knows the price, and has not put that of another model in its place.
+    /// Whether claude knows the model's price, and has not used that of another model instead.
     fn is_known(&self) -> bool {
         self.cost_basis.as_deref().is_none_or(|basis| basis == "list")
     }
 
-    /// Returns the usage, and whether it is complete. A price that the user gives comes first, then that of claude where it knows one, then that of our list.
+    /// Returns the usage, and whether its cost is complete. The user's price comes first, then claude's where it knows one, then that of our list.
     fn priced(&self, model: &str, prices: &Prices) -> (ModelUsage, bool) {
         let billed = Billed {
             tokens: TokenUsage {
-                input_tokens: self.input_tokens.or_none(),
-                output_tokens: self.output_tokens.or_none(),
-                cache_creation_tokens: self.cache_creation_input_tokens.or_none(),
-                cache_read_tokens: self.cache_read_input_tokens.or_none(),
+                input_tokens: self.input_tokens.or_zero(),
+                output_tokens: self.output_tokens.or_zero(),
+                cache_creation_tokens: self.cache_creation_input_tokens.or_zero(),
+                cache_read_tokens: self.cache_read_input_tokens.or_zero(),
             },
-            long_cache_writes: self.long_cache_writes.or_none(),
-            web_searches: self.web_search_requests.or_none(),
+            long_cache_writes: self.long_cache_writes.or_zero(),
+            web_searches: self.web_search_requests.or_zero(),
             ..Billed::default()
         };
         let stated = self.cost.0.and_then(|dollars| Usd::from_dollars(dollars).ok());
         let stated = stated.filter(|_| self.is_known() && prices.given_for(model).is_none());
-        let (cost, is_whole) = match (stated, prices.find(model)) {
+        let (cost, is_complete) = match (stated, prices.find(model)) {
             (Some(cost), _) => (cost, true),
             (None, Some((_, price))) => {
-                // The tokens are those of several requests.
+                // These are tokens of several requests, of which any may have been long enough for a higher price.
                 let (cost, may_be_more) = price.rate.price_of_several(&billed);
                 (cost, !may_be_more)
             }
             (None, None) => (Usd::ZERO, billed.is_nothing()),
         };
         let tokens = billed.tokens;
-        (ModelUsage { tokens, cost }, is_whole)
+        (ModelUsage { tokens, cost }, is_complete)
     }
 }
 
-/// A tool's answer is a text or a list of blocks; images and the like leave their type.
+/// Returns the text of a tool's answer, which is a text or a list of blocks. A block without text, such as an image, becomes its type in brackets.
 pub(super) fn content_text(content: Value) -> String {
     match content {
         Value::Null => String::new(),

@@ -2,7 +2,8 @@
 //!
 //! Input: the lines of `claude -p --output-format stream-json --verbose`, as a rule with `--include-partial-messages`. Output: [`AgentEvent`]s.
 //! What each line means, and which of its numbers can be trusted, was measured (AGENT-1 to AGENT-8).
-//! Lines, fields and values that are not known are passed over: the program is newer than this code.
+//! Unknown lines, fields and values are ignored: the program is newer than this code. `usage` counts tokens and money, `helpers` follows sub-agents,
+//! `background` follows tasks in the background, and `transcript` reads the session's file.
 
 mod background;
 mod helpers;
@@ -34,28 +35,28 @@ use line::{Block, Denial, Message, Piece, RateLimit, StreamLine, content_text};
 pub use transcript::Transcript;
 use usage::ClaudeUsage;
 
-/// Maximum of messages that are in progress at once, one for each sub-agent.
+/// Maximum of messages that are in progress at once, one for each conversation: the main one and those of sub-agents.
 const MAX_WRITTEN: usize = 256;
 
 /// Reads the output of one claude process.
 #[derive(Debug)]
 pub struct ClaudeDecoder {
     /// A line was read.
-    spoke: bool,
+    has_output: bool,
     session: Option<SessionId>,
     open_tools: OpenTools,
-    /// Messages in progress, by the tool use of their sub-agent, each with id and model.
+    /// Id and model of each message in progress. The key is the tool use that started the sub-agent; `None` for the main conversation.
     written: HashMap<Option<String>, (String, String)>,
     usage: ClaudeUsage,
     helpers: Helpers,
     background: Background,
     /// The transcripts were read after the end.
-    recalled: bool,
+    has_recalled_all: bool,
     /// The result that decides: the last success, else the last error.
     deciding: Option<AgentResult>,
-    /// It was written while work in the background was open, so it is not the last word.
+    /// `deciding` came while work in the background was open, so the next result replaces it in any case.
     is_interim: bool,
-    /// When the usage limit ends that the provider has named last.
+    /// End of the usage limit that the provider has reported last, if that rejects requests.
     limited_until: Option<Timestamp>,
 }
 
@@ -64,21 +65,21 @@ impl ClaudeDecoder {
     #[must_use]
     pub fn new(resumed: bool) -> Self {
         Self {
-            spoke: false,
+            has_output: false,
             session: None,
             open_tools: OpenTools::default(),
             written: HashMap::new(),
             usage: ClaudeUsage::new(resumed),
             helpers: Helpers::default(),
             background: Background::default(),
-            recalled: false,
+            has_recalled_all: false,
             deciding: None,
             is_interim: false,
             limited_until: None,
         }
     }
 
-    /// The decoder of what is launched.
+    /// Returns the decoder for a launch.
     #[must_use]
     pub fn of(launch: &Launch) -> Self {
         let decoder = Self::new(launch.resume.is_some())
@@ -107,7 +108,7 @@ impl ClaudeDecoder {
     /// Sets the model of messages that name none.
     #[must_use]
     pub fn with_model(mut self, model: &str) -> Self {
-        self.usage.asks_for(model);
+        self.usage.set_model(model);
         self
     }
 
@@ -115,7 +116,7 @@ impl ClaudeDecoder {
     /// result, its reported usage is a lower bound.
     #[must_use]
     pub fn of_another_program(mut self) -> Self {
-        self.usage.is_of_another_program();
+        self.usage.set_other_program();
         self
     }
 
@@ -126,6 +127,7 @@ impl ClaudeDecoder {
         events
     }
 
+    /// Handles one line. Here and in the methods below, `parent` is the tool use that started a sub-agent; `None` means the main conversation.
     fn handle_line(&mut self, mut line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
         let message = std::mem::take(&mut line.message).0;
         let parent = std::mem::take(&mut line.parent_tool_use_id);
@@ -137,7 +139,7 @@ impl ClaudeDecoder {
             Some("user") => {
                 let result = line.tool_use_result.0.unwrap_or_default();
                 if result.scheduled_for.0.is_some() {
-                    events.extend(self.background.wakes_up(true));
+                    events.extend(self.background.set_wake_up(true));
                 }
                 let blocks = message.unwrap_or_default().content.objects();
                 events.extend(blocks.filter_map(|block| self.input(block, parent)));
@@ -145,13 +147,14 @@ impl ClaudeDecoder {
             Some("result") => events.push(AgentEvent::Result(self.result(line))),
             Some("rate_limit_event") => self.limit(line.rate_limit_info),
             Some("command_lifecycle") if line.wakeup_source.as_deref().is_some() => {
-                events.extend(self.background.wakes_up(false));
+                events.extend(self.background.set_wake_up(false));
             }
             _ => {}
         }
     }
 
-    /// Neither the exit code nor the result decides alone (AGENT-3).
+    /// Success is a successful result together with exit code 0; neither is enough alone (AGENT-3). Of a process that we have ended, the exit code does
+    /// not count. Without a result, standard error shows the kind of failure.
     fn verdict(&self, end: &ProcessEnd) -> Verdict {
         match &self.deciding {
             Some(result) if result.success && end.may_be_success() => Verdict::Success,
@@ -170,6 +173,7 @@ impl ClaudeDecoder {
 
     fn failure(&self, words: &str, message: String, context_exceeded: bool) -> Verdict {
         let reason = reason(words, message, self.session.is_some(), context_exceeded);
+        // The reported end of a usage limit belongs to this failure only if it is about a limit.
         let limit = self.limited_until.filter(|_| {
             reason.kind == FailureKind::RateLimit || words.to_ascii_lowercase().contains("limit")
         });
@@ -199,16 +203,16 @@ impl ClaudeDecoder {
         match line.subtype.as_deref()? {
             "init" => self.init(line),
             "status" => {
-                self.usage.status(line.status.as_deref());
+                self.usage.handle_status(line.status.as_deref());
                 None
             }
             "compact_boundary" => Some(AgentEvent::Compacted),
-            "background_tasks_changed" => Some(self.background.changed(line.tasks)),
+            "background_tasks_changed" => Some(self.background.replace_tasks(line.tasks)),
             "api_retry" => {
                 let status = status(line.error_status);
                 self.usage.retries_after(status);
                 Some(AgentEvent::Retrying {
-                    attempt: line.attempt.or_none(),
+                    attempt: line.attempt.or_zero(),
                     max_retries: line.max_retries.0,
                     delay_ms: line.retry_delay_ms.0,
                     status,
@@ -219,17 +223,18 @@ impl ClaudeDecoder {
         }
     }
 
-    /// The only line whose session id counts (AGENT-2): a failed resume echoes the id that was asked for.
+    /// Handles the only line whose session id counts (AGENT-2); in other lines, a failed resume echoes the id that was asked for.
     fn init(&mut self, line: StreamLine<'_>) -> Option<AgentEvent> {
         let session_id = SessionId::new(line.session_id.into_owned()?).ok()?;
         self.session = Some(session_id.clone());
         let model = line.model.into_owned();
         if let Some(model) = &model {
-            self.usage.asks_for(model);
+            self.usage.set_model(model);
         }
         Some(AgentEvent::SessionStarted { session_id, model })
     }
 
+    /// Handles a line with one or more blocks of a model's answer.
     fn assistant(
         &mut self,
         message: Option<Message<'_>>,
@@ -262,13 +267,13 @@ impl ClaudeDecoder {
             }
             "message_delta" => {
                 // A message that breaks off has no reason to stop, and its reported output is too low.
-                let word = match piece.delta.0.and_then(|delta| delta.stop_reason.0) {
+                let confidence = match piece.delta.0.and_then(|delta| delta.stop_reason.0) {
                     Some(_) => UsageConfidence::Final,
                     None => UsageConfidence::Begun,
                 };
                 let (id, model) = self.written.get(&parent.map(str::to_owned))?.clone();
                 let billed = piece.usage.0?.billed();
-                self.usage.message(&id, &model, billed, word, parent)
+                self.usage.message(&id, &model, billed, confidence, parent)
             }
             "message_stop" => {
                 self.written.remove(&parent.map(str::to_owned));
@@ -278,6 +283,7 @@ impl ClaudeDecoder {
         }
     }
 
+    /// Notes that a message is in progress, unless there are too many.
     fn remember_written(&mut self, parent: Option<&str>, id: &str, model: &str) {
         let longest = id.len().max(model.len()).max(parent.map_or(0, str::len));
         if longest <= MAX_REMEMBERED_BYTES && self.written.len() < MAX_WRITTEN {
@@ -286,6 +292,7 @@ impl ClaudeDecoder {
         }
     }
 
+    /// Handles an output of a model: a text, a thought or the call of a tool.
     fn block(&mut self, block: Block<'_>, parent: Option<&str>) -> Option<AgentEvent> {
         match block.kind.as_deref()? {
             "text" => Some(AgentEvent::Message {
@@ -339,10 +346,12 @@ impl ClaudeDecoder {
         }))
     }
 
+    /// Handles a result line, which ends a turn.
     fn result(&mut self, mut line: StreamLine<'_>) -> AgentResult {
         let said = line.result_text();
         let terminal_reason = std::mem::take(&mut line.terminal_reason).into_owned();
         let error_status = status(line.api_error_status);
+        // A request was broken off, or its connection was lost: part of its answer may have been paid for.
         let lost = terminal_reason.as_deref().is_some_and(|reason| {
             reason.starts_with("aborted") || (reason == "api_error" && error_status.is_none())
         });
@@ -374,21 +383,19 @@ impl ClaudeDecoder {
     }
 }
 
-/// Decides how the process did: success is a successful result together with exit code 0, neither alone. A process that we have ended
-/// cannot choose its exit code: of it the result alone is asked. The words of standard error count when there is no result.
 impl AgentDecoder for ClaudeDecoder {
     fn decode(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
         if let Some(line) = line.read(events) {
-            self.spoke = true;
+            self.has_output = true;
             self.handle_line(line, events);
         }
     }
 
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
         let verdict = self.verdict(&end);
-        // A process that ends by itself without output, such as a missing command, has sent no request.
+        // A process that ended by itself without output, such as a missing command, has sent no request.
         let was_at_work =
-            self.spoke || end.ended_by == EndedBy::Us || matches!(end.exit, ProcessExit::Signaled(_));
+            self.has_output || end.ended_by == EndedBy::Us || matches!(end.exit, ProcessExit::Signaled(_));
         let totals = self.totals_at_end(was_at_work);
         ExitOutcome {
             states_no_usage: self.usage.states_nothing() && totals.is_nothing(),
@@ -404,10 +411,10 @@ impl AgentDecoder for ClaudeDecoder {
     /// result, and the part of its sub-agents' usage that its last result omits.
     fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
         let wanted = match records {
-            RecordsScope::SoFar => self.usage.is_helped(),
+            RecordsScope::SoFar => self.usage.has_sub_agent_news(),
             // The stream reports that a sub-agent answers, but not its usage.
             RecordsScope::Meanwhile => self.helpers.may_work(),
-            RecordsScope::Whole => self.deciding.is_none() || (self.helpers.any() && !self.recalled),
+            RecordsScope::Whole => self.deciding.is_none() || (self.helpers.any() && !self.has_recalled_all),
         };
         self.session.as_ref().filter(|_| wanted)
     }
@@ -423,7 +430,7 @@ impl AgentDecoder for ClaudeDecoder {
                 self.usage.recall_helpers(recorded, events)
             }
             (RecordsScope::Whole, Some(recorded)) => {
-                self.recalled = true;
+                self.has_recalled_all = true;
                 match self.deciding {
                     Some(_) => self.usage.recall_rest(recorded),
                     None => self.usage.recall_all(recorded),
@@ -435,12 +442,12 @@ impl AgentDecoder for ClaudeDecoder {
 }
 
 impl ClaudeDecoder {
-    /// Returns the usage at the end of the process. An open request may have got an answer. It can be a request of a sub-agent or, without a result,
-    /// one that was never reported.
+    /// Returns the usage if the process ends now. It is a lower bound if an answer may be missing: that to an open request of a sub-agent or, without a
+    /// result, that to a request which no line has reported.
     fn totals_at_end(&self, was_at_work: bool) -> UsageTotals {
         let mut totals = self.usage.totals();
         totals.lower_bound |= self.helpers.may_ask();
-        totals.lower_bound |= was_at_work && self.deciding.is_none() && self.usage.may_ask_untold();
+        totals.lower_bound |= was_at_work && self.deciding.is_none() && self.usage.may_ask_unreported();
         totals
     }
 }

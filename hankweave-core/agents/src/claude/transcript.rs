@@ -1,4 +1,4 @@
-//! Transcripts that claude writes under its configuration folder.
+//! Transcripts that claude writes under its configuration folder, one file for a session and one for each sub-agent.
 //!
 //! Unlike the stream, a transcript has the true output of each message, those of sub-agents included, and it survives when the process is killed
 //! (AGENT-8). It holds the whole session, so a process that resumed one counts only the lines that are younger than itself.
@@ -22,24 +22,24 @@ const WORDS: [&str; 3] = ["\"assistant\"", "\"api-request\"", "\"cost-state\""];
 /// Reads the lines of one transcript: that of a session, or of one of its sub-agents.
 #[derive(Debug)]
 pub struct Transcript {
-    /// Nothing older counts.
+    /// Start of this process; older lines belong to an earlier one. `None` counts all lines.
     since: Option<Timestamp>,
     prices: Arc<Prices>,
     is_of_sub_agent: bool,
     /// Answers since the last call of `take`.
     answers: Vec<RecordedMessage>,
-    /// Requests whose answer was not found yet.
-    asked: HashSet<String>,
-    /// The last request, while it has no answer.
-    last_asked: Option<String>,
+    /// Ids of the requests whose answer was not found yet.
+    open_requests: HashSet<String>,
+    /// Id of the last request, while it has no answer.
+    last_open_request: Option<String>,
     /// Sum that claude writes when it is asked to end. It includes usage that no message reports, such as the summary of a conversation.
     stated: Option<UsageTotals>,
-    /// There was more than could be read.
+    /// The file has more lines than could be read.
     cut_short: bool,
 }
 
 impl Transcript {
-    /// Reads what is not older than `since`; everything without it.
+    /// Returns a reader that counts the lines from `since` on, or all lines without it.
     #[must_use]
     pub fn new(since: Option<Timestamp>) -> Self {
         Self {
@@ -47,8 +47,8 @@ impl Transcript {
             prices: Prices::listed(),
             is_of_sub_agent: false,
             answers: Vec::new(),
-            asked: HashSet::new(),
-            last_asked: None,
+            open_requests: HashSet::new(),
+            last_open_request: None,
             stated: None,
             cut_short: false,
         }
@@ -61,7 +61,7 @@ impl Transcript {
         self
     }
 
-    /// Reads the transcript of a sub-agent.
+    /// Returns a reader for the transcript of a sub-agent.
     #[must_use]
     pub fn of_sub_agent(since: Option<Timestamp>) -> Self {
         Self {
@@ -79,12 +79,12 @@ impl Transcript {
         }
         match line.kind.as_deref() {
             Some("api-request") => {
-                self.last_asked = line.id.into_owned();
-                if self.asked.len() < MOST_REQUESTS {
-                    self.asked.extend(self.last_asked.clone());
+                self.last_open_request = line.id.into_owned();
+                if self.open_requests.len() < MOST_REQUESTS {
+                    self.open_requests.extend(self.last_open_request.clone());
                 }
             }
-            // It has no time, and counts the whole session.
+            // This sum covers the whole session, so a resumed process cannot use it.
             Some("cost-state") if self.since.is_none() => {
                 self.stated = line.model_usage.sum(&self.prices).map(|sum| sum.totals);
             }
@@ -93,8 +93,8 @@ impl Transcript {
                     if let Some(request) = line.request.as_deref()
                         && answer.word == UsageConfidence::Final
                     {
-                        self.asked.remove(request);
-                        self.last_asked.take_if(|asked| asked == request);
+                        self.open_requests.remove(request);
+                        self.last_open_request.take_if(|open| open == request);
                     }
                     self.answers.push(answer);
                 }
@@ -117,7 +117,7 @@ impl SessionLines for Transcript {
         self.cut_short = true;
     }
 
-    /// The name of the file is the session's.
+    /// Always true: the file is found by the id of the session.
     fn is_of_session(&self) -> bool {
         true
     }
@@ -133,8 +133,8 @@ impl SessionLines for Transcript {
             messages,
             sub_agents,
             total: self.stated.clone(),
-            incomplete: self.cut_short || !self.asked.is_empty(),
-            ends_open: self.cut_short || self.last_asked.is_some(),
+            incomplete: self.cut_short || !self.open_requests.is_empty(),
+            ends_open: self.cut_short || self.last_open_request.is_some(),
             ..AgentRecords::default()
         }
     }

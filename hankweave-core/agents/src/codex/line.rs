@@ -12,13 +12,19 @@ use hankweave_core::cost::TokenUsage;
 pub(super) struct StreamLine<'l> {
     #[serde(rename = "type")]
     pub(super) kind: Text<'l>,
+    /// In `thread.started`: the id of the session.
     pub(super) thread_id: Text<'l>,
+    /// In `error`.
     pub(super) message: Text<'l>,
+    /// In `turn.failed`.
     pub(super) error: Object<Failure<'l>>,
+    /// In `turn.completed`.
     pub(super) usage: Object<Usage>,
+    /// In `item.started` and `item.completed`.
     pub(super) item: Object<Item<'l>>,
 }
 
+/// Error of a turn or of a tool.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Failure<'l> {
@@ -32,25 +38,36 @@ pub(super) struct Item<'l> {
     pub(super) id: Text<'l>,
     #[serde(rename = "type")]
     pub(super) kind: Text<'l>,
+    /// Of a message or a thought.
     pub(super) text: Text<'l>,
+    /// Of a tool call.
     pub(super) status: Text<'l>,
+    /// Of a shell command.
     pub(super) command: Text<'l>,
+    /// Of a shell command.
     pub(super) aggregated_output: Text<'l>,
+    /// MCP server of the tool.
     pub(super) server: Text<'l>,
+    /// Name of an MCP tool, or of a tool for sub-agents.
     pub(super) tool: Text<'l>,
+    /// Query of the provider's web search.
     pub(super) query: Text<'l>,
-    /// Of a search of the web.
+    /// Action of the provider's web search.
     pub(super) action: Object<Action<'l>>,
+    /// Prompt for sub-agents.
     pub(super) prompt: Text<'l>,
-    /// The sub-agents that it is for, which have sessions of their own.
+    /// Session ids of the sub-agents that get `prompt`.
     pub(super) receiver_thread_ids: List<Text<'l>>,
+    /// Of an MCP tool.
     pub(super) arguments: Value,
+    /// Changed files.
     pub(super) changes: Value,
+    /// Of an MCP tool.
     pub(super) result: Object<McpResult<'l>>,
     pub(super) error: Object<Failure<'l>>,
 }
 
-/// Action of a call of the provider's web search.
+/// Action of the provider's web search: a search, or the opening of a page.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Action<'l> {
@@ -59,13 +76,13 @@ pub(super) struct Action<'l> {
 }
 
 impl Action<'_> {
-    /// Whether the provider charges for it: for a search, and not for a page that was opened after one (AGENT-17).
+    /// Whether the action is a search, for which the provider charges; opening a page afterwards is free (AGENT-17).
     pub(super) fn is_search(&self) -> bool {
         self.kind.as_deref() == Some("search")
     }
 }
 
-/// The answer of a tool that another program serves.
+/// The answer of a tool of an MCP server.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct McpResult<'l> {
@@ -98,7 +115,7 @@ pub(super) struct Payload<'l> {
     pub(super) usage: Object<Usage>,
     pub(super) thread_token_usage: Object<Usage>,
     pub(super) info: Object<Info>,
-    /// Of a search of the web.
+    /// Action of the provider's web search.
     pub(super) action: Object<Action<'l>>,
     pub(super) thread_settings: Object<ThreadSettings<'l>>,
 }
@@ -129,16 +146,16 @@ impl Usage {
     /// Returns the tokens. The reported input includes the tokens written to the cache and read from it (AGENT-47).
     pub(super) fn tokens(&self) -> TokenUsage {
         let (written, read) = (
-            self.cache_write_input_tokens.or_none(),
-            self.cached_input_tokens.or_none(),
+            self.cache_write_input_tokens.or_zero(),
+            self.cached_input_tokens.or_zero(),
         );
         TokenUsage {
             input_tokens: self
                 .input_tokens
-                .or_none()
+                .or_zero()
                 .saturating_sub(written)
                 .saturating_sub(read),
-            output_tokens: self.output_tokens.or_none(),
+            output_tokens: self.output_tokens.or_zero(),
             cache_creation_tokens: written,
             cache_read_tokens: read,
         }

@@ -1,7 +1,8 @@
 //! The line protocol of codex, as a pure state machine.
 //!
-//! Input: the lines of `codex exec --json`. Output: [`AgentEvent`]s. The meaning of each line was measured (AGENT-18). The stream names no model, no
-//! money and no shortened conversation. It reports tokens only at its end. The rollout file of the session has the rest (`rollout`).
+//! Input: the lines of `codex exec --json`. Output: [`AgentEvent`]s. The meaning of each line was measured (AGENT-18). The stream reports tokens only at
+//! its end, and neither model nor shortened conversations. Those are in the rollout file, codex's own record of the session (`rollout`), so a result waits
+//! until that file was read. No output reports money.
 
 mod line;
 mod rollout;
@@ -33,6 +34,7 @@ const MAX_SUB_AGENTS: usize = 128;
 /// Reads the output of one codex process.
 #[derive(Debug)]
 pub struct CodexDecoder {
+    /// The model asked for; `None` for that of codex's own settings.
     model: Option<String>,
     session: Option<SessionId>,
     open_tools: OpenTools,
@@ -40,33 +42,37 @@ pub struct CodexDecoder {
     answer: String,
     /// A turn has begun and not ended.
     in_turn: bool,
-    /// A connection was lost that may have carried half an answer.
-    given_up: bool,
+    /// Some usage is unknown: a lost connection may have carried half an answer, or the records are incomplete.
+    misses_cost: bool,
     /// Sub-agents have worked. Nothing reports whether one of their answers was cut off (AGENT-19).
-    helped: bool,
-    /// Their sessions.
+    had_sub_agents: bool,
+    /// Sessions of the sub-agents.
     sub_agents: Vec<SessionId>,
-    /// A line has come since the rollout file was read.
-    news: bool,
-    /// The rollout file was read to its end, after the end.
-    recalled: bool,
+    /// A line was printed since the rollout file was last read.
+    has_unread_news: bool,
+    /// The rollout file was read after the end of the process.
+    rollout_complete: bool,
     /// The rollout file was found.
-    recorded: bool,
-    /// The position of the rollout file is unknown.
-    unrecorded: bool,
+    rollout_found: bool,
+    /// The path of the rollout file is unknown, so no result waits for it.
+    has_no_rollout: bool,
+    /// Usage of the responses in the rollout file.
     usage: ProcessUsage,
-    /// Number of web searches in the stream, and number of them in the rollout file.
-    searches: (u64, u64),
-    /// Tier of the response that was read last.
+    /// Number of web searches in the stream.
+    streamed_searches: u64,
+    /// Number of web searches in the rollout file.
+    recorded_searches: u64,
+    /// Service tier of the response that was read last.
     tier: ServiceTier,
-    /// All tokens of the session, its earlier processes included.
-    stated: Option<TokenUsage>,
-    /// Tokens of its earlier processes, where known.
-    before: Option<TokenUsage>,
-    /// A result that waits for what it used.
-    waiting: Option<AgentResult>,
-    /// The end of the last turn, or what went wrong outside of one.
-    ended: Option<AgentResult>,
+    /// Tokens of the session with its earlier processes, as the last turn reports them.
+    session_tokens: Option<TokenUsage>,
+    /// Tokens of the session's earlier processes, where known.
+    earlier_tokens: Option<TokenUsage>,
+    /// The result of the last turn, until its usage is read from the rollout file.
+    pending_result: Option<AgentResult>,
+    /// The result of the last turn.
+    last_result: Option<AgentResult>,
+    /// The last error line that reports no retry.
     complaint: Option<String>,
 }
 
@@ -80,25 +86,26 @@ impl CodexDecoder {
             open_tools: OpenTools::default(),
             answer: String::new(),
             in_turn: false,
-            given_up: false,
-            helped: false,
+            misses_cost: false,
+            had_sub_agents: false,
             sub_agents: Vec::new(),
-            news: false,
-            recalled: false,
-            recorded: false,
-            unrecorded: false,
+            has_unread_news: false,
+            rollout_complete: false,
+            rollout_found: false,
+            has_no_rollout: false,
             usage: ProcessUsage::default(),
-            searches: (0, 0),
+            streamed_searches: 0,
+            recorded_searches: 0,
             tier: ServiceTier::Standard,
-            stated: None,
-            before: (!resumed).then_some(TokenUsage::ZERO),
-            waiting: None,
-            ended: None,
+            session_tokens: None,
+            earlier_tokens: (!resumed).then_some(TokenUsage::ZERO),
+            pending_result: None,
+            last_result: None,
             complaint: None,
         }
     }
 
-    /// The decoder of what is launched.
+    /// Returns the decoder for a launch.
     #[must_use]
     pub fn of(launch: &Launch) -> Self {
         Self::new(launch.resume.is_some())
@@ -120,7 +127,7 @@ impl CodexDecoder {
     #[must_use]
     pub fn with_earlier_usage(self, before: TokenUsage) -> Self {
         Self {
-            before: Some(before),
+            earlier_tokens: Some(before),
             ..self
         }
     }
@@ -132,17 +139,17 @@ impl CodexDecoder {
         self
     }
 
-    /// Marks a process whose rollout file cannot be found.
+    /// Marks a process whose rollout file has an unknown path.
     #[must_use]
     pub fn unrecorded(self) -> Self {
         Self {
-            unrecorded: true,
+            has_no_rollout: true,
             ..self
         }
     }
 
     fn handle_line(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
-        self.news = true;
+        self.has_unread_news = true;
         match line.kind.as_deref() {
             Some("thread.started") => {
                 let (id, model) = (line.thread_id.into_owned(), self.model.clone());
@@ -150,7 +157,7 @@ impl CodexDecoder {
             }
             Some("turn.started") => self.in_turn = true,
             Some("turn.completed") => {
-                self.stated = line.usage.0.map(|usage| usage.tokens()).or(self.stated);
+                self.session_tokens = line.usage.0.map(|usage| usage.tokens()).or(self.session_tokens);
                 let text = self.answer.clone();
                 self.end_turn(text, true, events);
             }
@@ -159,7 +166,7 @@ impl CodexDecoder {
                 let words = words.or(self.complaint.take()).unwrap_or_default();
                 self.end_turn(words, false, events);
             }
-            Some("error") => events.extend(self.complained(line.message.into_owned())),
+            Some("error") => events.extend(self.handle_error(line.message.into_owned())),
             Some("item.started") => {
                 if let Some(item) = line.item.0 {
                     self.item_started(&item, events);
@@ -167,22 +174,22 @@ impl CodexDecoder {
             }
             Some("item.completed") => {
                 if let Some(item) = line.item.0 {
-                    self.done(item, events);
+                    self.item_completed(item, events);
                 }
             }
             _ => {}
         }
     }
 
-    /// Reads an error line. `Reconnecting... 1/5 (why)` is a retry; the turn that fails repeats any other error.
-    fn complained(&mut self, words: Option<String>) -> Option<AgentEvent> {
+    /// Reads an error line. `Reconnecting... 1/5 (why)` is a retry; any other error is kept for the end, in case no failed turn reports it.
+    fn handle_error(&mut self, words: Option<String>) -> Option<AgentEvent> {
         let words = words?;
         let Some((attempt, max_retries, why)) = retry(&words) else {
             self.complaint = Some(words);
             return None;
         };
         let status = status(why);
-        self.given_up |= was_cut_off(why);
+        self.misses_cost |= was_cut_off(why);
         Some(AgentEvent::Retrying {
             attempt,
             max_retries,
@@ -192,9 +199,10 @@ impl CodexDecoder {
         })
     }
 
+    /// Notes the result of a turn, and reports it now if no rollout file will have its usage.
     fn end_turn(&mut self, text: String, success: bool, events: &mut Vec<AgentEvent>) {
         self.in_turn = false;
-        self.given_up |= !success && was_cut_off(&text);
+        self.misses_cost |= !success && was_cut_off(&text);
         let context_exceeded = !success && is_context_exceeded(&text);
         let result = AgentResult {
             success,
@@ -204,10 +212,10 @@ impl CodexDecoder {
             usage: self.totals(),
             ..AgentResult::default()
         };
-        self.ended = Some(result.clone());
-        match self.unrecorded {
+        self.last_result = Some(result.clone());
+        match self.has_no_rollout {
             true => events.push(AgentEvent::Result(result)),
-            false => self.waiting = Some(result),
+            false => self.pending_result = Some(result),
         }
     }
 
@@ -215,12 +223,12 @@ impl CodexDecoder {
         let (Some((name, input)), Some(id)) = (tool(item), item.id.as_deref()) else {
             return;
         };
-        self.helped |= item.kind.as_deref() == Some("collab_tool_call");
+        self.had_sub_agents |= item.kind.as_deref() == Some("collab_tool_call");
         self.open_tools.insert(id, &name);
         events.push(AgentEvent::tool_use(id.to_owned(), name, input));
     }
 
-    fn done(&mut self, item: Item<'_>, events: &mut Vec<AgentEvent>) {
+    fn item_completed(&mut self, item: Item<'_>, events: &mut Vec<AgentEvent>) {
         match item.kind.as_deref() {
             Some("agent_message") => {
                 let text = item.text.into_owned().unwrap_or_default();
@@ -234,13 +242,14 @@ impl CodexDecoder {
             kind => {
                 let is_search = kind == Some("web_search")
                     && item.action.0.as_ref().is_some_and(|action| action.is_search());
-                self.searches.0 += u64::from(is_search);
-                self.tool_done(item, events);
+                self.streamed_searches += u64::from(is_search);
+                self.tool_completed(item, events);
             }
         }
     }
 
-    fn tool_done(&mut self, item: Item<'_>, events: &mut Vec<AgentEvent>) {
+    /// Reports the result of a tool call, and first the call if that was not reported.
+    fn tool_completed(&mut self, item: Item<'_>, events: &mut Vec<AgentEvent>) {
         let (Some((name, _)), Some(id)) = (tool(&item), item.id.as_deref()) else {
             return;
         };
@@ -248,7 +257,7 @@ impl CodexDecoder {
         self.remember_sub_agents(&item);
         let known = self.open_tools.remove(&id);
         if known.is_none() {
-            // Some have no line for their start.
+            // Some tools have no line for their start, so their call is reported now.
             self.item_started(&item, events);
             self.open_tools.remove(&id);
         }
@@ -274,23 +283,29 @@ impl CodexDecoder {
     }
 
     fn is_lower_bound(&self) -> bool {
-        let unknown = self.before.is_none() && self.stated.is_some();
-        let untold = self.stated.is_none() && !self.recorded && self.ended.is_some();
-        self.in_turn || self.given_up || self.helped || unknown || untold || self.usage.is_lower_bound()
+        // The tokens of the session are known, but not the part of this process.
+        let unknown = self.earlier_tokens.is_none() && self.session_tokens.is_some();
+        // Neither the stream nor a rollout file has reported tokens.
+        let unreported = self.session_tokens.is_none() && !self.rollout_found && self.last_result.is_some();
+        self.in_turn
+            || self.misses_cost
+            || self.had_sub_agents
+            || unknown
+            || unreported
+            || self.usage.is_lower_bound()
     }
 
-    /// Returns the session's usage beyond the reported responses, because the rollout file was not found or ends early.
-    fn rest(&self) -> Billed {
-        let tokens = match (self.stated, self.before) {
-            (Some(stated), Some(before)) => {
-                let told = before + self.usage.totals().tokens;
-                stated.at_least(told) - told
+    /// Returns the usage of this process that the stream reports and the rollout file lacks, because that was not found or ends early.
+    fn unreported_rest(&self) -> Billed {
+        let tokens = match (self.session_tokens, self.earlier_tokens) {
+            (Some(all), Some(earlier)) => {
+                let counted = earlier + self.usage.totals().tokens;
+                all.at_least(counted) - counted
             }
             _ => TokenUsage::ZERO,
         };
-        let (told, recorded) = self.searches;
         Billed {
-            web_searches: told.saturating_sub(recorded),
+            web_searches: self.streamed_searches.saturating_sub(self.recorded_searches),
             tier: self.tier,
             ..Billed::from(tokens)
         }
@@ -298,8 +313,13 @@ impl CodexDecoder {
 
     fn totals(&self) -> UsageTotals {
         let mut usage = self.usage.clone();
-        // What it adds is in the totals.
-        let _ = usage.message("rest", self.model_name(), self.rest(), UsageConfidence::Final);
+        // Only the totals are needed, not the increase that is returned.
+        let _ = usage.message(
+            "rest",
+            self.model_name(),
+            self.unreported_rest(),
+            UsageConfidence::Final,
+        );
         let mut totals = usage.totals();
         totals.lower_bound |= self.is_lower_bound();
         totals
@@ -309,8 +329,8 @@ impl CodexDecoder {
         self.model.as_deref().unwrap_or(OWN_MODEL)
     }
 
-    /// Counts usage of a response, or the sum of several.
-    fn response(
+    /// Counts the usage of one response or, with `is_sum`, of several together.
+    fn count_response(
         &mut self,
         response: &RecordedMessage,
         is_sum: bool,
@@ -337,12 +357,12 @@ impl CodexDecoder {
         }))
     }
 
-    /// Only the last turn and the exit code together are a success.
+    /// Success needs both a successful last turn and exit code 0.
     fn verdict(&self, end: &ProcessEnd) -> Verdict {
         let had_session = self.session.is_some();
         let complaints: Vec<&str> = end.stderr_tail.lines().filter(|line| !is_chatter(line)).collect();
         let stderr = complaints.join("\n");
-        let (words, message) = match (&self.ended, &self.complaint) {
+        let (words, message) = match (&self.last_result, &self.complaint) {
             (Some(result), _) if result.success && end.may_be_success() => return Verdict::Success,
             (Some(result), _) if result.success => ("", end.contradiction()),
             (Some(result), _) => (result.text.as_str(), result.text.clone()),
@@ -362,7 +382,7 @@ impl AgentDecoder for CodexDecoder {
 
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
         let verdict = self.verdict(&end);
-        end.outcome(verdict, self.totals(), self.ended.is_some())
+        end.outcome(verdict, self.totals(), self.last_result.is_some())
     }
 
     fn usage(&self) -> UsageTotals {
@@ -371,10 +391,10 @@ impl AgentDecoder for CodexDecoder {
 
     fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
         let wanted = match records {
-            RecordsScope::SoFar => self.news,
-            // It prints nothing while it waits for its sub-agents.
+            RecordsScope::SoFar => self.has_unread_news,
+            // Codex prints nothing while it waits for its sub-agents.
             RecordsScope::Meanwhile => self.in_turn && !self.sub_agents.is_empty(),
-            RecordsScope::Whole => !self.recalled || self.ended.is_none(),
+            RecordsScope::Whole => !self.rollout_complete || self.last_result.is_none(),
         };
         self.session.as_ref().filter(|_| wanted)
     }
@@ -383,47 +403,47 @@ impl AgentDecoder for CodexDecoder {
         &self.sub_agents
     }
 
-    /// Reads the rollout file; a result that waits takes its usage from there.
+    /// Counts the records of the rollout file, then reports the pending result with the usage that is now known.
     fn recall(
         &mut self,
         records: RecordsScope,
         recorded: Option<AgentRecords>,
         events: &mut Vec<AgentEvent>,
     ) {
-        self.news = false;
-        self.recalled |= records == RecordsScope::Whole;
+        self.has_unread_news = false;
+        self.rollout_complete |= records == RecordsScope::Whole;
         if let Some(recorded) = recorded {
-            self.recorded = true;
-            self.before = Some(recorded.before);
-            self.given_up |= recorded.incomplete;
+            self.rollout_found = true;
+            self.earlier_tokens = Some(recorded.before);
+            self.misses_cost |= recorded.incomplete;
             events.extend(recorded.compacted.then_some(AgentEvent::Compacted));
             for message in &recorded.messages {
                 self.tier = message.billed.tier;
-                self.searches.1 += message.billed.web_searches;
-                events.extend(self.response(message, false, None));
+                self.recorded_searches += message.billed.web_searches;
+                events.extend(self.count_response(message, false, None));
             }
             for message in &recorded.sub_agents {
                 // The events need no more than a mark that a sub-agent wrote the message.
-                events.extend(self.response(message, false, Some("sub-agent")));
+                events.extend(self.count_response(message, false, Some("sub-agent")));
             }
         }
         if records == RecordsScope::Whole {
             let rest = RecordedMessage {
                 id: "rest".to_owned(),
                 model: String::new(),
-                billed: self.rest(),
+                billed: self.unreported_rest(),
                 word: UsageConfidence::Final,
             };
-            events.extend(self.response(&rest, true, None));
+            events.extend(self.count_response(&rest, true, None));
         }
-        if let Some(result) = self.waiting.take() {
+        if let Some(result) = self.pending_result.take() {
             let usage = self.totals();
             events.push(AgentEvent::Result(AgentResult { usage, ..result }));
         }
     }
 }
 
-/// The name and the input of the tool that an item is the call of.
+/// Returns the tool's name and input, if the item is a tool call.
 fn tool(item: &Item<'_>) -> Option<(String, Value)> {
     let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
     Some(match item.kind.as_deref()? {
@@ -462,12 +482,12 @@ fn is_chatter(line: &str) -> bool {
     line.starts_with("WARNING: proceeding") || line.starts_with("Reading ") && line.ends_with("stdin...")
 }
 
-/// Whether half an answer may have been paid for. Who answers with an error serves nothing.
+/// Whether a connection was lost, so that half an answer may have been paid for. A provider that answers with an error has served nothing.
 fn was_cut_off(words: &str) -> bool {
     words.contains("disconnected")
 }
 
-/// `Reconnecting... 1/5 (why)`
+/// Parses `Reconnecting... 1/5 (why)` into the attempt, the maximum of attempts and the reason.
 fn retry(words: &str) -> Option<(u64, Option<u64>, &str)> {
     let rest = words.strip_prefix("Reconnecting... ")?;
     let (counts, why) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -476,7 +496,7 @@ fn retry(words: &str) -> Option<(u64, Option<u64>, &str)> {
     Some((attempt.parse().ok()?, most.parse().ok(), why.unwrap_or_default()))
 }
 
-/// `unexpected status 401 Unauthorized: …`
+/// Parses the HTTP status out of `unexpected status 401 Unauthorized: …`.
 fn status(words: &str) -> Option<u16> {
     let (_, rest) = words.split_once("unexpected status ")?;
     rest.get(..3)?.parse().ok()

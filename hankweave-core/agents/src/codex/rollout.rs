@@ -24,25 +24,30 @@ const WORDS: [&str; 6] = [
 #[derive(Debug)]
 pub struct Rollout {
     /// Start of this process; older lines belong to an earlier one.
+    /// `None` counts all lines.
     since: Option<Timestamp>,
+    /// Model and service tier of the next responses.
     model: String,
     tier: ServiceTier,
-    /// Searches of the web of the response that is being read.
+    /// Number of web searches since the last response.
     searches: u64,
-    /// Usage of the session up to the last line read.
+    /// Tokens of the session up to the last line read.
     total: TokenUsage,
+    /// Tokens of the session before this process.
     before: TokenUsage,
     /// A response of this process was read.
     has_own: bool,
+    /// Responses since the last call of `take`.
     messages: Vec<RecordedMessage>,
     /// Number of sums that were counted in place of responses without an id.
     sums: u64,
+    /// The conversation was shortened since the last call of `take`.
     compacted: bool,
     cut_short: bool,
 }
 
 impl Rollout {
-    /// Reads what is not older than `since`; everything without it.
+    /// Returns a reader that counts the lines from `since` on, or all lines without it.
     #[must_use]
     pub fn new(since: Option<Timestamp>) -> Self {
         Self {
@@ -60,14 +65,14 @@ impl Rollout {
         }
     }
 
-    /// Counts the usage of one response.
-    fn response(&mut self, payload: Payload<'_>, is_earlier: bool) {
+    /// Counts the usage of one response. `is_earlier` means that an earlier process got it.
+    fn count_response(&mut self, payload: Payload<'_>, is_earlier: bool) {
         let Some(tokens) = payload.usage.0.map(|usage| usage.tokens()) else {
             return;
         };
         let total = payload.thread_token_usage.0.map(|usage| usage.tokens());
         if let Some(total) = total.filter(|_| !is_earlier && !self.has_own) {
-            // The file of a copied session has the sum of both, and no line of the other one (AGENT-71).
+            // In a copied session the sums include the original session, whose lines are not in this file (AGENT-71).
             self.before = total.at_least(tokens) - tokens;
         }
         self.has_own |= !is_earlier;
@@ -78,8 +83,8 @@ impl Rollout {
         }
     }
 
-    /// Reads the sum of all tokens until now. Older versions write nothing else; the increase since the last sum is a response.
-    fn sum(&mut self, payload: &Payload<'_>, is_earlier: bool) {
+    /// Reads a sum of all tokens so far. Older versions of codex write only sums, so an increase since the last one counts as a response.
+    fn count_total(&mut self, payload: &Payload<'_>, is_earlier: bool) {
         let usage = payload
             .info
             .0
@@ -88,7 +93,7 @@ impl Rollout {
         let Some(total) = usage.map(super::line::Usage::tokens) else {
             return;
         };
-        // It begins again at nothing when the context was full.
+        // The sum restarts at zero after the context was full.
         let grown = total.at_least(self.total) - self.total;
         self.total = total;
         if grown != TokenUsage::ZERO {
@@ -137,7 +142,7 @@ impl SessionLines for Rollout {
         let is_earlier = self.since.is_some_and(|since| at.is_none_or(|at| at < since));
         match (line.kind.as_deref(), payload.kind.as_deref()) {
             (Some("turn_context"), _) => self.model = payload.model.into_owned().unwrap_or_default(),
-            (Some("token_usage_record"), _) => self.response(payload, is_earlier),
+            (Some("token_usage_record"), _) => self.count_response(payload, is_earlier),
             (Some("event_msg"), Some("thread_settings_applied")) => {
                 let settings = payload.thread_settings.0.unwrap_or_default();
                 self.tier = ServiceTier::named(settings.service_tier.as_deref().unwrap_or_default());
@@ -147,7 +152,7 @@ impl SessionLines for Rollout {
                 self.searches += u64::from(is_search && !is_earlier);
             }
             (Some("compacted"), _) => self.compacted |= !is_earlier,
-            (Some("event_msg"), Some("token_count")) => self.sum(&payload, is_earlier),
+            (Some("event_msg"), Some("token_count")) => self.count_total(&payload, is_earlier),
             _ => {}
         }
     }
@@ -156,7 +161,7 @@ impl SessionLines for Rollout {
         self.cut_short = true;
     }
 
-    /// The name of the file has the whole id of the session.
+    /// Always true: the file's name has the whole id of the session.
     fn is_of_session(&self) -> bool {
         true
     }

@@ -1,6 +1,6 @@
 //! Usage that gemini writes to the file of a session.
 //!
-//! The stream reports the tokens of a run only with its last line, and not at all when the process was killed. The session file has the tokens of
+//! The stream reports tokens only with its last line, and not at all when the process was killed. The session file has the tokens of
 //! each message, and files next to it those of its sub-agents. It holds the whole session, so a process that resumed one counts only the lines that
 //! are younger than itself (AGENT-29).
 
@@ -14,21 +14,21 @@ use hankweave_core::time::Timestamp;
 /// Words of the lines that report the tokens of a message, and of those that name the session.
 const WORDS: [&str; 2] = ["\"sessionId\"", "\"tokens\""];
 
-/// Reads the lines of a session file, or of one of a sub-agent.
+/// Reads the lines of a session file, or of the file of a sub-agent.
 #[derive(Debug)]
 pub struct GeminiChat {
-    /// `None` for a sub-agent, whose file lies in a folder of the session and names its own.
+    /// The wanted session; `None` for a sub-agent, whose file lies in a folder of the session and names a session of its own.
     session: Option<SessionId>,
-    /// Start of this process; older lines belong to an earlier one.
+    /// Start of this process; older lines belong to an earlier one. `None` counts all lines.
     since: Option<Timestamp>,
-    /// The file is known to be of the session. The name of the file has only the beginning of its id.
+    /// A line has shown that the file belongs to the session. The file's name cannot: it has only the beginning of the session's id.
     is_of_session: bool,
     messages: Vec<RecordedMessage>,
     cut_short: bool,
 }
 
 impl GeminiChat {
-    /// Reads of this session what is not older than `since`; everything without it.
+    /// Returns a reader for the file of `session` that counts the lines from `since` on, or all lines without it.
     #[must_use]
     pub fn new(session: SessionId, since: Option<Timestamp>) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl GeminiChat {
         }
     }
 
-    /// Reads a file in the folder of a session: that of one of its sub-agents.
+    /// Returns a reader for the file of a sub-agent, which lies in the folder of its session.
     #[must_use]
     pub fn of_sub_agent(since: Option<Timestamp>) -> Self {
         Self {
@@ -52,8 +52,8 @@ impl GeminiChat {
         }
     }
 
-    /// Counts a message. It is written again when its tools have answered.
-    fn message(&mut self, line: ChatLine<'_>) {
+    /// Adds a message. The file repeats a message when its tools have answered.
+    fn add_message(&mut self, line: ChatLine<'_>) {
         let at = line.timestamp.as_deref().and_then(|at| Timestamp::parse(at).ok());
         let is_earlier = self.since.is_some_and(|since| at.is_none_or(|at| at < since));
         let (Some(id), Some(tokens), false) = (line.id.into_owned(), line.tokens.0, is_earlier) else {
@@ -80,7 +80,7 @@ impl SessionLines for GeminiChat {
             self.is_of_session = named == session.as_str();
         }
         if self.is_of_session && line.kind.as_deref() == Some("gemini") {
-            self.message(line);
+            self.add_message(line);
         }
     }
 

@@ -12,18 +12,31 @@ use hankweave_core::cost::TokenUsage;
 pub(super) struct StreamLine<'l> {
     #[serde(rename = "type")]
     pub(super) kind: Text<'l>,
+
+    // `init`
     pub(super) session_id: Text<'l>,
     pub(super) model: Text<'l>,
+
+    // `message`
     pub(super) role: Text<'l>,
     pub(super) content: Text<'l>,
-    pub(super) message: Text<'l>,
+    /// Whether `content` is a chunk of a message.
     pub(super) delta: Flag,
+
+    // `error`
+    pub(super) message: Text<'l>,
+
+    // `tool_use` and `tool_result`
     pub(super) tool_name: Text<'l>,
     pub(super) tool_id: Text<'l>,
     pub(super) parameters: Value,
-    pub(super) status: Text<'l>,
     pub(super) output: Text<'l>,
+
+    // `tool_result` and `result`
+    pub(super) status: Text<'l>,
     pub(super) error: Object<Failure<'l>>,
+
+    // `result`
     pub(super) stats: Object<Stats>,
 }
 
@@ -33,7 +46,7 @@ pub(super) struct Failure<'l> {
     pub(super) message: Text<'l>,
 }
 
-/// Usage of a run.
+/// Usage of one process, in its result.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Stats {
@@ -52,12 +65,12 @@ pub(super) struct ModelStats {
 impl ModelStats {
     /// Returns the tokens.
     pub(super) fn tokens(&self) -> TokenUsage {
-        let (read, cached) = (self.input_tokens.or_none(), self.cached.or_none());
+        let (read, cached) = (self.input_tokens.or_zero(), self.cached.or_zero());
         tokens(
             read,
             cached,
-            self.output_tokens.or_none(),
-            self.total_tokens.or_none(),
+            self.output_tokens.or_zero(),
+            self.total_tokens.or_zero(),
         )
     }
 }
@@ -89,13 +102,13 @@ pub(super) struct ChatTokens {
 impl ChatTokens {
     /// Returns the tokens.
     pub(super) fn tokens(&self) -> TokenUsage {
-        let written = self.output.or_none().saturating_add(self.thoughts.or_none());
-        let (read, cached) = (self.input.or_none(), self.cached.or_none());
-        tokens(read, cached, written, self.total.or_none())
+        let written = self.output.or_zero().saturating_add(self.thoughts.or_zero());
+        let (read, cached) = (self.input.or_zero(), self.cached.or_zero());
+        tokens(read, cached, written, self.total.or_zero())
     }
 }
 
-/// Input counts the part from the cache (AGENT-47); the total counts thoughts, which output does not.
+/// Returns the tokens. `read`, the input, includes the part from the cache (AGENT-47). `total` includes thoughts, which `output` may lack.
 fn tokens(read: u64, cached: u64, output: u64, total: u64) -> TokenUsage {
     TokenUsage {
         input_tokens: read.saturating_sub(cached),

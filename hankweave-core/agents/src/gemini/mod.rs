@@ -1,7 +1,8 @@
 //! The line protocol of gemini, as a pure state machine.
 //!
-//! Input: the lines of `gemini --output-format stream-json`. Output: [`AgentEvent`]s. The stream reports tokens with the line that ends a run. The
-//! session file has the tokens of each message during the run, and files next to it those of sub-agents (`chat`). Neither reports money (AGENT-29).
+//! Input: the lines of `gemini --output-format stream-json`. Output: [`AgentEvent`]s. The stream reports tokens only with the line that ends the work. The
+//! session file has the tokens of each message during the work, and files next to it those of sub-agents (`chat`). A result waits until that file was read;
+//! then the tokens of the result that the file lacks are added. Neither source reports money (AGENT-29).
 
 mod chat;
 mod line;
@@ -32,39 +33,40 @@ pub const OWN_MODEL: &str = "gemini";
 /// The kinds of lines that have a meaning.
 const KINDS: [&str; 6] = ["init", "message", "tool_use", "tool_result", "error", "result"];
 
-/// The program gives up with this word, and calls that a success.
-const GIVES_UP: &str = "Loop detected";
+/// Start of the error line with which the program gives up; it reports success nevertheless.
+const LOOP_DETECTED: &str = "Loop detected";
 
 /// Reads the output of one gemini process.
 #[derive(Debug, Default)]
 pub struct GeminiDecoder {
     prices: Arc<Prices>,
     session: Option<SessionId>,
-    /// The driver reads the session file, so a result waits for it.
+    /// The driver reads the session file, so a result waits for that.
     is_recorded: bool,
-    /// Something was done since the session file was read.
-    news: bool,
+    /// A line has reported some progress since the session file was last read.
+    has_unread_news: bool,
     /// Usage of the messages of the session file.
     recorded: ProcessUsage,
-    /// The part of it that no result has covered yet, by model.
+    /// The part of `recorded` that no result includes yet, by model.
     uncovered: BTreeMap<String, TokenUsage>,
     /// Usage that results report beyond the session file.
     usage: UsageTotals,
-    /// Reported usage by model: a later result repeats it (AGENT-31).
-    told: BTreeMap<String, TokenUsage>,
-    /// A result that waits for the session file.
-    waiting: Option<(Stats, AgentResult)>,
+    /// Tokens in the last result, by model: a later result includes them again (AGENT-31).
+    reported: BTreeMap<String, TokenUsage>,
+    /// The last result and its usage, until the session file was read.
+    pending_result: Option<(Stats, AgentResult)>,
     /// More was paid than is known: a model has no price, a prompt may have been long, or an answer was cut off.
-    untold: bool,
+    misses_cost: bool,
     /// Why the program gave up.
     gave_up: Option<String>,
     speech: Speech,
     tools: OpenTools,
+    /// The last result.
     last: Option<AgentResult>,
 }
 
 impl GeminiDecoder {
-    /// The decoder of what is launched.
+    /// Returns the decoder for a launch.
     #[must_use]
     pub fn of(launch: &Launch) -> Self {
         Self::default().priced_by(launch.prices.clone())
@@ -93,20 +95,20 @@ impl GeminiDecoder {
     fn handle_line(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
         let kind = line.kind.as_deref();
         let is_piece = kind == Some("message") && line.delta.0;
-        // A line of a new kind in the middle of a text is no end of it (AGENT-33).
+        // A line of an unknown kind does not end the text in progress (AGENT-33).
         let is_known = kind.is_some_and(|kind| KINDS.contains(&kind));
         if is_known && !is_piece {
-            self.speech.pause(events);
+            self.speech.flush(events);
         }
-        // Chunks of a text are frequent, and the file has a message only after its end.
-        self.news |= is_known && !is_piece;
+        // Chunks of a text are no reason to read the session file: they are frequent, and the file has a message only after its end.
+        self.has_unread_news |= is_known && !is_piece;
         match kind {
             Some("init") => {
-                events.extend(self.started(line.session_id.into_owned(), line.model.into_owned()))
+                events.extend(self.start_session(line.session_id.into_owned(), line.model.into_owned()))
             }
             Some("message") if line.role.as_deref() == Some("assistant") => {
                 let text = line.content.as_deref().unwrap_or_default();
-                self.speech.piece(text, false, None, events);
+                self.speech.add(text, false, None, events);
             }
             Some("tool_use") => {
                 let id = line.tool_id.into_owned().unwrap_or_default();
@@ -127,7 +129,7 @@ impl GeminiDecoder {
             Some("error") => {
                 let words = line.message.into_owned();
                 self.gave_up = words
-                    .filter(|words| words.starts_with(GIVES_UP))
+                    .filter(|words| words.starts_with(LOOP_DETECTED))
                     .or(self.gave_up.take());
             }
             Some("result") => self.handle_result(line, events),
@@ -135,9 +137,9 @@ impl GeminiDecoder {
         }
     }
 
-    fn started(&mut self, id: Option<String>, model: Option<String>) -> Option<AgentEvent> {
+    fn start_session(&mut self, id: Option<String>, model: Option<String>) -> Option<AgentEvent> {
         let started = session_started(&mut self.session, id, model)?;
-        self.told.clear();
+        self.reported.clear();
         self.uncovered.clear();
         Some(started)
     }
@@ -152,8 +154,8 @@ impl GeminiDecoder {
             false => error.unwrap_or_default(),
         };
         let error_status = if success { None } else { status(&text) };
-        // A provider that has refused with a status has not answered; any other answer may have been cut off.
-        self.untold |= !success && error_status.is_none();
+        // A provider that failed with a status has not answered; any other failure may have cut off an answer.
+        self.misses_cost |= !success && error_status.is_none();
         let result = AgentResult {
             success,
             context_exceeded: !success && is_context_exceeded(&text),
@@ -163,7 +165,7 @@ impl GeminiDecoder {
             ..AgentResult::default()
         };
         self.last = Some(result.clone());
-        self.waiting = Some((line.stats.0.unwrap_or_default(), result));
+        self.pending_result = Some((line.stats.0.unwrap_or_default(), result));
         if !self.is_recorded {
             self.report_result(events);
         }
@@ -171,53 +173,56 @@ impl GeminiDecoder {
 
     /// Counts the usage of a result beyond the session file, and reports the result.
     fn report_result(&mut self, events: &mut Vec<AgentEvent>) {
-        let Some((stats, result)) = self.waiting.take() else {
+        let Some((stats, result)) = self.pending_result.take() else {
             return;
         };
-        self.used(stats, events);
+        self.count_result(stats, events);
         let usage = self.totals();
         events.push(AgentEvent::Result(AgentResult { usage, ..result }));
     }
 
-    fn used(&mut self, stats: Stats, events: &mut Vec<AgentEvent>) {
-        let mut fresh = BTreeMap::new();
+    /// Counts the tokens of a result that the session file lacks.
+    fn count_result(&mut self, stats: Stats, events: &mut Vec<AgentEvent>) {
+        // The increase since the last result, by model.
+        let mut increase = BTreeMap::new();
         for (model, stats) in stats.models.0 {
-            let told = self.told.entry(model.clone()).or_default();
-            let whole = stats.0.unwrap_or_default().tokens().at_least(*told);
-            fresh.insert(model, whole - std::mem::replace(told, whole));
+            let reported = self.reported.entry(model.clone()).or_default();
+            let whole = stats.0.unwrap_or_default().tokens().at_least(*reported);
+            increase.insert(model, whole - std::mem::replace(reported, whole));
         }
-        // The file has the model that was asked for, the result the one that answered: a version of it as a rule, under a longer name.
-        let is_of: [fn(&str, &str) -> bool; 3] = [
+        // The file names the model that was asked for, the result the one that answered, which is often a version with a longer name. So equal names
+        // are matched first, then longer ones, then any.
+        let matches: [fn(&str, &str) -> bool; 3] = [
             |answered, asked| answered == asked,
             |answered, asked| answered.starts_with(asked),
             |_, _| true,
         ];
-        for is_of in is_of {
-            for (answered, tokens) in &mut fresh {
+        for is_match in matches {
+            for (answered, tokens) in &mut increase {
                 for (asked, recorded) in &mut self.uncovered {
-                    if is_of(answered, asked) {
-                        cover(tokens, recorded);
+                    if is_match(answered, asked) {
+                        subtract_common(tokens, recorded);
                     }
                 }
             }
         }
-        for (model, tokens) in fresh {
+        for (model, tokens) in increase {
             if tokens != TokenUsage::ZERO {
-                events.push(self.rest(model, tokens));
+                events.push(self.count_beyond_file(model, tokens));
             }
         }
-        // The rest of a message that a result reports with less usage than the file does not belong to the next result.
+        // If the file has more tokens than this result, the surplus must not be taken for a part of the next result.
         self.uncovered.clear();
     }
 
     /// Counts usage that no message of the session file has.
-    fn rest(&mut self, model: String, tokens: TokenUsage) -> AgentEvent {
+    fn count_beyond_file(&mut self, model: String, tokens: TokenUsage) -> AgentEvent {
         let billed = Billed::from(tokens);
         let price = self.prices.find(&model);
         let (cost, may_be_more) = price.map_or((Usd::ZERO, true), |(_, price)| {
             price.rate.price_of_several(&billed)
         });
-        self.untold |= may_be_more;
+        self.misses_cost |= may_be_more;
         let added = ModelUsage { tokens, cost };
         self.usage.add(&model, added);
         AgentEvent::Usage(MessageUsage {
@@ -226,7 +231,7 @@ impl GeminiDecoder {
             usage: added,
             added,
             is_new: self.recorded.totals().tokens == TokenUsage::ZERO,
-            is_lower_bound: self.untold,
+            is_lower_bound: self.misses_cost,
             // This usage is reported after all of it was spent, so a limit has nothing left to stop.
             is_unpriced: false,
             is_sum: true,
@@ -234,8 +239,8 @@ impl GeminiDecoder {
         })
     }
 
-    /// Counts a message of the session file, which is written again when its tools have answered.
-    fn message(&mut self, message: &RecordedMessage, parent: Option<&str>) -> Option<AgentEvent> {
+    /// Counts a message of the session file. The file repeats a message when its tools have answered; only the increase counts.
+    fn count_message(&mut self, message: &RecordedMessage, parent: Option<&str>) -> Option<AgentEvent> {
         let model = match message.model.is_empty() {
             true => OWN_MODEL,
             false => &message.model,
@@ -250,22 +255,22 @@ impl GeminiDecoder {
             usage: counted.usage,
             added: counted.added,
             is_new: counted.is_new,
-            is_lower_bound: self.untold || self.recorded.is_lower_bound(),
+            is_lower_bound: self.misses_cost || self.recorded.is_lower_bound(),
             is_unpriced: self.prices.find(model).is_none(),
             is_sum: false,
             parent_tool_use_id: parent.map(str::to_owned),
         }))
     }
 
-    /// Everything that is known.
+    /// Returns the usage known so far.
     fn totals(&self) -> UsageTotals {
         let mut totals = self.recorded.totals();
         totals.merge(&self.usage);
-        totals.lower_bound |= self.untold;
+        totals.lower_bound |= self.misses_cost;
         totals
     }
 
-    /// A run that crashed may have asked for one more answer.
+    /// Returns the usage if the process ends now. Without a result, the last request may have got an answer that nothing reports.
     fn totals_at_end(&self) -> UsageTotals {
         let mut totals = self.totals();
         totals.lower_bound |= self.session.is_some() && self.last.is_none();
@@ -273,14 +278,14 @@ impl GeminiDecoder {
     }
 }
 
-/// Takes off both what they have in common.
-fn cover(tokens: &mut TokenUsage, recorded: &mut TokenUsage) {
+/// Subtracts from both the tokens that they have in common.
+fn subtract_common(tokens: &mut TokenUsage, recorded: &mut TokenUsage) {
     let rest = *tokens - *recorded;
     *recorded = *recorded - *tokens;
     *tokens = rest;
 }
 
-/// `[API Error: {"error":{"code":401,…`
+/// Parses the HTTP status out of `[API Error: {"error":{"code":401,…`.
 fn status(words: &str) -> Option<u16> {
     let json = words.find('{').map(|start| &words[start..])?;
     let mut values = serde_json::Deserializer::from_str(json).into_iter::<Value>();
@@ -296,8 +301,9 @@ impl AgentDecoder for GeminiDecoder {
     }
 
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
+        // The usage of a pending result still counts; its event would be too late.
         self.report_result(&mut Vec::new());
-        // A result that failed without an answer counts as missing.
+        // A failed result without a text counts as missing, so that the exit and standard error give the reason.
         let last = self
             .last
             .as_ref()
@@ -311,9 +317,9 @@ impl AgentDecoder for GeminiDecoder {
     }
 
     fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
-        let is_open = self.last.is_none() || self.waiting.is_some();
+        let is_open = self.last.is_none() || self.pending_result.is_some();
         let wanted = match records {
-            RecordsScope::SoFar => self.is_recorded && self.news && is_open,
+            RecordsScope::SoFar => self.is_recorded && self.has_unread_news && is_open,
             // A sub-agent is a tool; no line reports its work.
             RecordsScope::Meanwhile => self.is_recorded && is_open && !self.tools.is_empty(),
             RecordsScope::Whole => is_open,
@@ -321,16 +327,16 @@ impl AgentDecoder for GeminiDecoder {
         self.session.as_ref().filter(|_| wanted)
     }
 
-    /// Reads the session file. A result that waits adds its usage beyond that of the file.
+    /// Counts the messages of the session file, then the pending result.
     fn recall(&mut self, _: RecordsScope, recorded: Option<AgentRecords>, events: &mut Vec<AgentEvent>) {
-        self.news = false;
+        self.has_unread_news = false;
         if let Some(recorded) = recorded {
             for message in &recorded.messages {
-                events.extend(self.message(message, None));
+                events.extend(self.count_message(message, None));
             }
             for message in &recorded.sub_agents {
                 // The events need no more than a mark that a sub-agent wrote the message.
-                events.extend(self.message(message, Some("sub-agent")));
+                events.extend(self.count_message(message, Some("sub-agent")));
             }
         }
         self.report_result(events);

@@ -18,18 +18,28 @@ pub(super) struct StreamLine<'l> {
     pub(super) error: Object<Failure<'l>>,
 }
 
+/// A text, a tool call, or the end of a step.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Part<'l> {
     pub(super) id: Text<'l>,
+    /// Id of the message that contains the part.
     #[serde(rename = "messageID")]
     pub(super) message: Text<'l>,
+
+    // `text` and `reasoning`
     pub(super) text: Text<'l>,
     pub(super) metadata: Object<Metadata>,
+
+    // `tool_use`
     pub(super) tool: Text<'l>,
+    /// Id of the call.
     #[serde(rename = "callID")]
     pub(super) call: Text<'l>,
     pub(super) state: Object<State<'l>>,
+
+    // `step_finish`
+    /// Why the step ended, such as `stop` or `tool-calls`.
     pub(super) reason: Text<'l>,
     pub(super) tokens: Object<Tokens>,
     pub(super) cost: Dollars,
@@ -41,7 +51,7 @@ pub(super) struct Metadata {
     compaction_continue: Flag,
 }
 
-/// State of a call.
+/// State of a tool call.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct State<'l> {
@@ -87,29 +97,29 @@ impl Part<'_> {
             return Billed::default();
         };
         let cache = tokens.cache.0.as_ref();
-        let output = tokens.output.or_none();
+        let output = tokens.output.or_zero();
         Billed {
             tokens: TokenUsage {
-                input_tokens: tokens.input.or_none(),
-                output_tokens: output.saturating_add(tokens.reasoning.or_none()),
-                cache_creation_tokens: cache.map_or(0, |cache| cache.write.or_none()),
-                cache_read_tokens: cache.map_or(0, |cache| cache.read.or_none()),
+                input_tokens: tokens.input.or_zero(),
+                output_tokens: output.saturating_add(tokens.reasoning.or_zero()),
+                cache_creation_tokens: cache.map_or(0, |cache| cache.write.or_zero()),
+                cache_read_tokens: cache.map_or(0, |cache| cache.read.or_zero()),
             },
             ..Billed::default()
         }
     }
 
-    /// Returns whether opencode asks its model to continue after the summary of a conversation that no longer fitted.
-    pub(super) fn goes_on_shortened(&self) -> bool {
+    /// Returns whether this text asks the model to continue after opencode has summed up a conversation that no longer fitted.
+    pub(super) fn follows_summary(&self) -> bool {
         self.metadata
             .0
             .as_ref()
             .is_some_and(|metadata| metadata.compaction_continue.0)
     }
 
-    /// The money that opencode counts itself, at the prices of its own list.
+    /// Returns the cost that opencode itself computes, at the prices of its own list.
     pub(super) fn cost(&self) -> Option<Usd> {
-        // Sums of binary fractions, such as 0.0069299999999999995.
+        // Opencode prints sums of binary fractions, such as 0.0069299999999999995.
         Usd::from_dollars((self.cost.0? * 1e9).round() / 1e9).ok()
     }
 }

@@ -1,7 +1,7 @@
 //! The line protocol of opencode, as a pure state machine.
 //!
-//! Input: the lines of `opencode run --format json`. Output: [`AgentEvent`]s. There is no line that ends the work: it has succeeded when its last step just
-//! stopped and the program exits with 0 (AGENT-28).
+//! Input: the lines of `opencode run --format json`. Output: [`AgentEvent`]s. A step is one answer of the model, with its tool calls. No line reports the end
+//! of the work: it has succeeded if the last step ended with the reason `stop` or `length` and the program exits with 0 (AGENT-28).
 
 mod line;
 
@@ -34,17 +34,20 @@ pub struct OpencodeDecoder {
     usage: UsageTotals,
     /// Ids of the steps that have ended. A step that is reported twice counts once (AGENT-31).
     ended_steps: MessageIds,
-    steps: u64,
+    /// Number of ended steps.
+    step_count: u64,
     /// A step has begun and not ended.
-    is_asking: bool,
+    in_step: bool,
     /// Usage of a model was paid for and not reported.
-    untold: bool,
-    said: String,
-    last: Option<AgentResult>,
+    misses_cost: bool,
+    /// The last text of the model.
+    last_text: String,
+    /// How the last step ended, unless it waits for tools or another one has begun.
+    last_result: Option<AgentResult>,
 }
 
 impl OpencodeDecoder {
-    /// A decoder for one process with this model.
+    /// Returns a decoder for one process with this model.
     #[must_use]
     pub fn new(model: &str) -> Self {
         Self {
@@ -53,15 +56,15 @@ impl OpencodeDecoder {
             session: None,
             usage: UsageTotals::default(),
             ended_steps: MessageIds::default(),
-            steps: 0,
-            is_asking: false,
-            untold: false,
-            said: String::new(),
-            last: None,
+            step_count: 0,
+            in_step: false,
+            misses_cost: false,
+            last_text: String::new(),
+            last_result: None,
         }
     }
 
-    /// The decoder of what is launched.
+    /// Returns the decoder for a launch.
     #[must_use]
     pub fn of(launch: &Launch) -> Self {
         Self::new(&launch.model).priced_by(launch.prices.clone())
@@ -84,43 +87,43 @@ impl OpencodeDecoder {
         let part = line.part.0.unwrap_or_default();
         match line.kind.as_deref() {
             Some("step_start") => {
-                // An answer whose connection was lost is asked for again, and the lost one may have been paid for.
-                self.untold |= self.is_asking;
-                self.is_asking = true;
-                self.last = None;
+                // A step that has not ended lost its connection and is repeated; the lost answer may have been paid for.
+                self.misses_cost |= self.in_step;
+                self.in_step = true;
+                self.last_result = None;
             }
-            Some("text") if part.goes_on_shortened() => events.push(AgentEvent::Compacted),
+            Some("text") if part.follows_summary() => events.push(AgentEvent::Compacted),
             Some("text") => events.extend(part.text.into_owned().map(|text| {
-                self.said.clone_from(&text);
+                self.last_text.clone_from(&text);
                 AgentEvent::message(text)
             })),
             Some("reasoning") => events.extend(part.text.into_owned().map(AgentEvent::thinking)),
             Some("tool_use") => {
                 // No line reports the usage of a sub-agent.
-                self.untold |= part.tool.as_deref() == Some("task");
-                tool(part, events);
+                self.misses_cost |= part.tool.as_deref() == Some("task");
+                report_tool(part, events);
             }
-            Some("step_finish") => self.stepped(&part, events),
-            Some("error") => self.failed(line.error.0.unwrap_or_default(), events),
+            Some("step_finish") => self.end_step(&part, events),
+            Some("error") => self.handle_error(line.error.0.unwrap_or_default(), events),
             _ => {}
         }
     }
 
-    fn stepped(&mut self, part: &Part<'_>, events: &mut Vec<AgentEvent>) {
-        self.is_asking = false;
-        self.steps += 1;
+    fn end_step(&mut self, part: &Part<'_>, events: &mut Vec<AgentEvent>) {
+        self.in_step = false;
+        self.step_count += 1;
         if part.id.as_deref().is_none_or(|id| self.ended_steps.insert(id)) {
-            events.extend(self.used(part));
+            events.extend(self.count_step(part));
         }
         let stop = part.reason.as_deref().unwrap_or_default().to_owned();
         if stop == "tool-calls" {
             return;
         }
         let success = matches!(stop.as_str(), "stop" | "length");
-        self.result(
+        self.report_result(
             AgentResult {
                 success,
-                text: self.said.clone(),
+                text: self.last_text.clone(),
                 terminal_reason: Some(stop),
                 ..AgentResult::default()
             },
@@ -128,7 +131,7 @@ impl OpencodeDecoder {
         );
     }
 
-    fn used(&mut self, part: &Part<'_>) -> Option<AgentEvent> {
+    fn count_step(&mut self, part: &Part<'_>) -> Option<AgentEvent> {
         let billed = part.billed();
         // A price that the user gives comes first.
         let given = self.prices.given_for(&self.model).map(|rate| rate.price(&billed));
@@ -137,7 +140,7 @@ impl OpencodeDecoder {
             .or(stated)
             .or_else(|| billed.price(&self.model, &self.prices));
         let is_unpriced = cost.is_none() && billed.tokens != TokenUsage::ZERO;
-        self.untold |= is_unpriced;
+        self.misses_cost |= is_unpriced;
         let added = ModelUsage {
             tokens: billed.tokens,
             cost: cost.unwrap_or(Usd::ZERO),
@@ -148,7 +151,7 @@ impl OpencodeDecoder {
         self.usage.add(&self.model, added);
         let id = part.message.as_deref().map(str::to_owned);
         Some(AgentEvent::Usage(MessageUsage {
-            message_id: id.unwrap_or_else(|| format!("step-{}", self.steps)),
+            message_id: id.unwrap_or_else(|| format!("step-{}", self.step_count)),
             model: self.model.clone(),
             usage: added,
             added,
@@ -160,10 +163,10 @@ impl OpencodeDecoder {
         }))
     }
 
-    fn failed(&mut self, failure: Failure<'_>, events: &mut Vec<AgentEvent>) {
-        // An answer that was cut off may have been paid for; a request that was refused costs nothing.
-        self.untold |= self.is_asking;
-        self.is_asking = false;
+    fn handle_error(&mut self, failure: Failure<'_>, events: &mut Vec<AgentEvent>) {
+        // The answer of an open step was cut off and may have been paid for.
+        self.misses_cost |= self.in_step;
+        self.in_step = false;
         let data = failure.data.0.unwrap_or_default();
         let status = data.status_code.0.and_then(|status| u16::try_from(status).ok());
         let name = failure.name.into_owned().unwrap_or_default();
@@ -172,7 +175,7 @@ impl OpencodeDecoder {
             Some(status) => format!("{status} {message}"),
             None => message,
         };
-        self.result(
+        self.report_result(
             AgentResult {
                 success: false,
                 context_exceeded: is_context_exceeded(&text),
@@ -185,14 +188,14 @@ impl OpencodeDecoder {
         );
     }
 
-    fn result(&mut self, result: AgentResult, events: &mut Vec<AgentEvent>) {
+    fn report_result(&mut self, result: AgentResult, events: &mut Vec<AgentEvent>) {
         let usage = self.totals();
-        self.last = Some(result.clone());
+        self.last_result = Some(result.clone());
         events.push(AgentEvent::Result(AgentResult { usage, ..result }));
     }
 
     fn is_lower_bound(&self) -> bool {
-        self.is_asking || self.untold
+        self.in_step || self.misses_cost
     }
 
     fn totals(&self) -> UsageTotals {
@@ -203,8 +206,8 @@ impl OpencodeDecoder {
     }
 }
 
-/// Reports a tool call; opencode prints the call after its tool has answered.
-fn tool(part: Part<'_>, events: &mut Vec<AgentEvent>) {
+/// Reports a tool call and its result: opencode prints one line for both, after the tool has answered.
+fn report_tool(part: Part<'_>, events: &mut Vec<AgentEvent>) {
     let (Some(id), Some(name)) = (part.call.into_owned(), part.tool.into_owned()) else {
         return;
     };
@@ -233,8 +236,8 @@ impl AgentDecoder for OpencodeDecoder {
     }
 
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
-        let verdict = end.verdict(self.last.as_ref(), "step", self.session.is_some());
-        end.outcome(verdict, self.totals(), self.last.is_some())
+        let verdict = end.verdict(self.last_result.as_ref(), "step", self.session.is_some());
+        end.outcome(verdict, self.totals(), self.last_result.is_some())
     }
 
     fn usage(&self) -> UsageTotals {
@@ -243,7 +246,7 @@ impl AgentDecoder for OpencodeDecoder {
 
     /// Opencode reports everything on its output. Records are needed only if the process ended without a result that was read.
     fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
-        let wanted = records == RecordsScope::Whole && self.last.is_none();
+        let wanted = records == RecordsScope::Whole && self.last_result.is_none();
         self.session.as_ref().filter(|_| wanted)
     }
 }

@@ -12,18 +12,27 @@ use hankweave_core::cost::{Billed, TokenUsage, Usd};
 pub(super) struct StreamLine<'l> {
     #[serde(rename = "type")]
     pub(super) kind: Text<'l>,
+    /// Id of the session, in `session`.
     pub(super) id: Text<'l>,
+    /// In `message_start` and `message_end`.
     pub(super) message: Object<Message<'l>>,
-    /// Of a message that is being written, since 0.87.
+    /// Usage of the message in progress, in `message_update`; pi reports it since version 0.87.
     pub(super) usage: Object<Usage>,
+
+    // `tool_execution_end`
     pub(super) tool_call_id: Text<'l>,
     pub(super) tool_name: Text<'l>,
     pub(super) result: Object<ToolOutput<'l>>,
     pub(super) is_error: Flag,
+
+    // `auto_retry_start`
     pub(super) attempt: Count,
     pub(super) max_attempts: Count,
     pub(super) delay_ms: Count,
+
+    /// In `auto_retry_start` and at the end of a summary.
     pub(super) error_message: Text<'l>,
+    /// In the line at the end of a summary.
     pub(super) aborted: Flag,
 }
 
@@ -81,20 +90,20 @@ impl Usage {
     pub(super) fn billed(&self) -> Billed {
         Billed {
             tokens: TokenUsage {
-                input_tokens: self.input.or_none(),
-                output_tokens: self.output.or_none(),
-                cache_creation_tokens: self.cache_write.or_none(),
-                cache_read_tokens: self.cache_read.or_none(),
+                input_tokens: self.input.or_zero(),
+                output_tokens: self.output.or_zero(),
+                cache_creation_tokens: self.cache_write.or_zero(),
+                cache_read_tokens: self.cache_read.or_zero(),
             },
-            long_cache_writes: self.cache_write1h.or_none(),
+            long_cache_writes: self.cache_write1h.or_zero(),
             ..Billed::default()
         }
     }
 
-    /// The money that pi counts itself, at the prices of its own list.
+    /// Returns the cost that pi itself computes, at the prices of its own list.
     pub(super) fn cost(&self) -> Option<Usd> {
         let total = self.cost.0.as_ref()?.total.0?;
-        // Sums of binary fractions, such as 0.0069299999999999995.
+        // Pi prints sums of binary fractions, such as 0.0069299999999999995.
         Usd::from_dollars((total * 1e9).round() / 1e9).ok()
     }
 }

@@ -33,27 +33,29 @@ pub struct PiDecoder {
     /// Model of the message that started last.
     model: Option<String>,
     provider: Option<String>,
-    /// Of all messages.
+    /// Usage of all messages.
     usage: UsageTotals,
     /// Ids of the messages that have ended. A message that is reported twice counts once (AGENT-31).
     ended_messages: MessageIds,
-    /// A turn has begun, and its message has not.
-    asking: bool,
-    /// Reported usage of the message in progress, and whether there is one.
-    told: ModelUsage,
-    writing: bool,
+    /// A turn or a summary has begun, and the model's answer has not.
+    awaits_answer: bool,
+    /// Usage that was reported of the message in progress.
+    reported: ModelUsage,
+    /// A message has begun and not ended.
+    in_message: bool,
     /// Usage of a model was paid for and not reported: an answer was cut off, or a conversation summed up.
-    untold: bool,
-    answers: u64,
+    misses_cost: bool,
+    /// Number of ended messages.
+    message_count: u64,
     /// How the last message ended.
-    last: Option<AgentResult>,
-    /// The last message was the last one of its turn, and no turn has started since. The line that reports this repeats the whole conversation and
-    /// may be too long to be read.
-    ended: bool,
+    last_result: Option<AgentResult>,
+    /// The last message asked for no tool, and no turn has started since. This does not depend on the line that ends the work, which repeats the whole
+    /// conversation and may be too long to be read.
+    turn_ended: bool,
 }
 
 impl PiDecoder {
-    /// The decoder of what is launched.
+    /// Returns the decoder for a launch.
     #[must_use]
     pub fn of(launch: &Launch) -> Self {
         Self {
@@ -72,15 +74,15 @@ impl PiDecoder {
         match line.kind.as_deref() {
             Some("session") => events.extend(session_started(&mut self.session, line.id.into_owned(), None)),
             Some("agent_start" | "turn_start") => {
-                self.ended = false;
-                self.asking = true;
+                self.turn_ended = false;
+                self.awaits_answer = true;
             }
             Some("message_start") => {
                 if let Some(message) = of_model(line.message) {
-                    self.end_message();
-                    self.asking = false;
-                    self.writing = true;
-                    events.extend(self.used(&message, None));
+                    self.drop_open_message();
+                    self.awaits_answer = false;
+                    self.in_message = true;
+                    events.extend(self.count_message(&message, None));
                 }
             }
             Some("message_update") => {
@@ -88,11 +90,11 @@ impl PiDecoder {
                     usage: line.usage,
                     ..Message::default()
                 };
-                events.extend(self.used(&growing, None));
+                events.extend(self.count_message(&growing, None));
             }
             Some("message_end") => {
                 if let Some(message) = of_model(line.message) {
-                    self.message(message, events);
+                    self.handle_message_end(message, events);
                 }
             }
             Some("tool_execution_end") => {
@@ -107,7 +109,7 @@ impl PiDecoder {
                 );
             }
             Some("auto_retry_start") => events.push(AgentEvent::Retrying {
-                attempt: line.attempt.or_none(),
+                attempt: line.attempt.or_zero(),
                 max_retries: line.max_attempts.0,
                 delay_ms: line.delay_ms.0,
                 status: line.error_message.as_deref().and_then(status),
@@ -116,43 +118,44 @@ impl PiDecoder {
             // If pi may shorten its conversation, this line means that its context is full, even if the summary then fails. An older pi that has
             // done its work does not wait for the summary.
             Some("compaction_start" | "auto_compaction_start") => {
-                self.asking = true;
+                self.awaits_answer = true;
                 events.extend((!self.keeps_conversation).then_some(AgentEvent::Compacted));
             }
             // The cost of a summary is not reported; a summary that fails, or is not attempted, costs nothing.
             Some("compaction_end" | "auto_compaction_end") => {
-                self.asking = false;
-                self.untold |= line.error_message.as_deref().is_none() && !line.aborted.0;
+                self.awaits_answer = false;
+                self.misses_cost |= line.error_message.as_deref().is_none() && !line.aborted.0;
             }
             Some("agent_end") => {
                 let usage = self.totals();
-                let result = self.last.clone();
+                let result = self.last_result.clone();
                 events.extend(result.map(|last| AgentEvent::Result(AgentResult { usage, ..last })));
             }
             _ => {}
         }
     }
 
-    /// A message that has started and not ended was cut off.
-    fn end_message(&mut self) {
-        self.untold |= self.writing;
-        self.writing = false;
-        self.told = ModelUsage::default();
+    /// Closes a message that has begun and not ended: it was cut off.
+    fn drop_open_message(&mut self) {
+        self.misses_cost |= self.in_message;
+        self.in_message = false;
+        self.reported = ModelUsage::default();
     }
 
-    fn message(&mut self, message: Message<'_>, events: &mut Vec<AgentEvent>) {
-        (self.asking, self.writing) = (false, false);
+    /// Handles a complete message of the model.
+    fn handle_message_end(&mut self, message: Message<'_>, events: &mut Vec<AgentEvent>) {
+        (self.awaits_answer, self.in_message) = (false, false);
         let id = message.response_id.as_deref().map(str::to_owned);
         if id.as_deref().is_none_or(|id| self.ended_messages.insert(id)) {
-            events.extend(self.used(&message, id));
+            events.extend(self.count_message(&message, id));
         }
-        let counted = std::mem::take(&mut self.told);
-        self.answers += 1;
+        let counted = std::mem::take(&mut self.reported);
+        self.message_count += 1;
         let (stop, error) = (
             message.stop_reason.into_owned(),
             message.error_message.into_owned(),
         );
-        self.ended = stop.as_deref() != Some("toolUse");
+        self.turn_ended = stop.as_deref() != Some("toolUse");
         let mut said = String::new();
         for block in message.content.objects() {
             events.extend(block_event(block, &mut said));
@@ -160,9 +163,9 @@ impl PiDecoder {
         let success = matches!(stop.as_deref(), Some("stop" | "length"));
         // An answer that was cut off may have been longer; a request that was refused costs nothing.
         let was_cut_off = stop.as_deref() == Some("error") && counted != ModelUsage::default();
-        self.untold |= was_cut_off || stop.as_deref() == Some("aborted");
+        self.misses_cost |= was_cut_off || stop.as_deref() == Some("aborted");
         let text = if success { said } else { error.unwrap_or_default() };
-        self.last = Some(AgentResult {
+        self.last_result = Some(AgentResult {
             success,
             context_exceeded: !success && is_context_exceeded(&text),
             error_status: if success { None } else { status(&text) },
@@ -172,8 +175,8 @@ impl PiDecoder {
         });
     }
 
-    /// Returns the usage of a message beyond what was reported of it (AGENT-21). With an id it has ended.
-    fn used(&mut self, message: &Message<'_>, id: Option<String>) -> Option<AgentEvent> {
+    /// Counts the usage of a message beyond the part that was reported before (AGENT-21). `id` is given only when the message has ended.
+    fn count_message(&mut self, message: &Message<'_>, id: Option<String>) -> Option<AgentEvent> {
         let usage = message.usage.0.as_ref()?;
         if let Some(model) = message.model.as_deref() {
             self.model = Some(model.to_owned());
@@ -182,24 +185,24 @@ impl PiDecoder {
         let model = self.model.clone().unwrap_or_else(|| OWN_MODEL.to_owned());
         let (tokens, cost) = (usage.billed().tokens, self.cost(usage, &model));
         let is_unpriced = cost.is_none() && tokens != TokenUsage::ZERO;
-        self.untold |= is_unpriced;
+        self.misses_cost |= is_unpriced;
         let cost = cost.unwrap_or(Usd::ZERO);
         let whole = ModelUsage {
-            tokens: tokens.at_least(self.told.tokens),
-            cost: cost.max(self.told.cost),
+            tokens: tokens.at_least(self.reported.tokens),
+            cost: cost.max(self.reported.cost),
         };
         let added = ModelUsage {
-            tokens: whole.tokens - self.told.tokens,
-            cost: whole.cost.saturating_sub(self.told.cost),
+            tokens: whole.tokens - self.reported.tokens,
+            cost: whole.cost.saturating_sub(self.reported.cost),
         };
         if added == ModelUsage::default() {
             return None;
         }
-        let is_new = self.told == ModelUsage::default();
-        self.told = whole;
+        let is_new = self.reported == ModelUsage::default();
+        self.reported = whole;
         self.usage.add(&model, added);
         Some(AgentEvent::Usage(MessageUsage {
-            message_id: id.unwrap_or_else(|| format!("message-{}", self.answers)),
+            message_id: id.unwrap_or_else(|| format!("message-{}", self.message_count)),
             model,
             usage: whole,
             added,
@@ -211,7 +214,8 @@ impl PiDecoder {
         }))
     }
 
-    /// The money, by the price that the user gives, else by what pi counts itself, which is nothing for a model without a price in its own list.
+    /// Returns the cost: by the user's price, else as pi itself computes it, else by our price list. Pi computes nothing for a model that its own list
+    /// lacks.
     fn cost(&self, usage: &Usage, model: &str) -> Option<Usd> {
         let of_provider = self
             .provider
@@ -230,7 +234,7 @@ impl PiDecoder {
     }
 
     fn is_lower_bound(&self) -> bool {
-        self.asking || self.writing || self.untold
+        self.awaits_answer || self.in_message || self.misses_cost
     }
 
     fn totals(&self) -> UsageTotals {
@@ -249,10 +253,10 @@ impl AgentDecoder for PiDecoder {
     }
 
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
-        self.end_message();
-        let last = self.last.as_ref().filter(|_| self.ended);
+        self.drop_open_message();
+        let last = self.last_result.as_ref().filter(|_| self.turn_ended);
         let verdict = end.verdict(last, "message", self.session.is_some());
-        end.outcome(verdict, self.totals(), self.ended)
+        end.outcome(verdict, self.totals(), self.turn_ended)
     }
 
     fn usage(&self) -> UsageTotals {
@@ -261,19 +265,19 @@ impl AgentDecoder for PiDecoder {
 
     /// Pi reports everything on its output. Records are needed only if the process ended without a result that was read.
     fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
-        let wanted = records == RecordsScope::Whole && !self.ended;
+        let wanted = records == RecordsScope::Whole && !self.turn_ended;
         self.session.as_ref().filter(|_| wanted)
     }
 }
 
-/// The message, if a model wrote it.
+/// Returns the message if a model wrote it.
 fn of_model(message: Object<Message<'_>>) -> Option<Message<'_>> {
     message
         .0
         .filter(|message| message.role.as_deref() == Some("assistant"))
 }
 
-/// Returns the event of a message block; its text is the answer, if nothing follows.
+/// Returns the event of a message block, and stores its text in `said`. The last text of a message is its answer.
 fn block_event(block: Block<'_>, said: &mut String) -> Option<AgentEvent> {
     match block.kind.as_deref()? {
         "text" => {
@@ -299,7 +303,7 @@ fn texts(content: List<Object<Block<'_>>>) -> String {
     texts.join("\n")
 }
 
-/// `401 {"type":"error",…`
+/// Parses the HTTP status out of `401 {"type":"error",…`.
 fn status(words: &str) -> Option<u16> {
     let (number, _) = words.split_once(' ')?;
     number.parse().ok().filter(|status| (100..600).contains(status))

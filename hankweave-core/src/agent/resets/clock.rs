@@ -1,4 +1,7 @@
-//! Clock times with the day and the zone next to them.
+//! Clock times in the words of a provider, with the day and the zone next to them.
+//!
+//! The text is split into words, which are read in order: a day, a time, a day after the time, and a zone. Each is optional, except that there must be
+//! a day or a time.
 
 use std::iter::Peekable;
 
@@ -6,16 +9,17 @@ use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::tz::TimeZone;
 
 use super::zones::{is_zone, named_zone, zone_of_machine};
-use super::{EPOCH, ZoneData, leading_number, moment};
+use super::{MIN_SECONDS, ZoneData, leading_number, moment};
 use crate::time::Timestamp;
 
-/// Most words that a day, a time and a zone have, with some room.
+/// Number of words that are read; a day, a time and a zone have fewer.
 const MOST_WORDS: usize = 24;
 
-/// Most characters of them.
+/// Number of characters that are read.
 const LONGEST: usize = 160;
 
-/// `Nov 26, 2:44pm (Europe/Berlin)`, `at 4pm`, `tomorrow at 9:30 UTC+2`, `2026-08-27 12:05:49`, `1795449600`
+/// Returns the moment at the end of a clock time at the start of `text`, such as `Nov 26, 2:44pm (Europe/Berlin)`, `at 4pm`, `tomorrow at 9:30 UTC+2`,
+/// `2026-08-27 12:05:49` or `1795449600`. `data` finds time zones.
 pub(super) fn clock_time(text: &str, now: Timestamp, data: ZoneData<'_>) -> Option<Timestamp> {
     let words = words(text);
     let mut words = words.iter().map(String::as_str).peekable();
@@ -29,7 +33,7 @@ pub(super) fn clock_time(text: &str, now: Timestamp, data: ZoneData<'_>) -> Opti
     let day = Day::read(&mut words);
     skip(&mut words);
     let clock = Clock::read(&mut words);
-    // A bare number is no time, and a month alone no day.
+    // A day without a time means midnight.
     let (day, clock) = match (day, clock) {
         (None, None) => return None,
         (day, clock) => (day, clock.unwrap_or(Clock::MIDNIGHT)),
@@ -51,6 +55,7 @@ const FILLERS: [&str; 12] = [
     "at", "on", "the", "in", "after", "around", "about", "again", "by", "is", "be", "until",
 ];
 
+/// Skips words between a day and a time.
 fn skip<'w>(words: &mut Peekable<impl Iterator<Item = &'w str> + Clone>) {
     while words
         .next_if(|word| matches!(*word, "at" | "on" | "the" | "@"))
@@ -58,7 +63,7 @@ fn skip<'w>(words: &mut Peekable<impl Iterator<Item = &'w str> + Clone>) {
     {}
 }
 
-/// The words at the beginning of a text. Parentheses are words of their own.
+/// Returns the words at the beginning of a text. Parentheses are words of their own.
 fn words(text: &str) -> Vec<String> {
     let mut spaced = String::new();
     for character in text.chars().take(LONGEST) {
@@ -72,7 +77,7 @@ fn words(text: &str) -> Vec<String> {
     words.filter(|word| !word.is_empty()).collect()
 }
 
-/// A word without the end of its sentence; `p.m.` is `pm`.
+/// Removes punctuation at the end of a word; `p.m.` becomes `pm`.
 fn tidy(word: &str) -> String {
     let word = word.trim_end_matches(['.', ':', '!', '?']);
     match word.to_ascii_lowercase() {
@@ -81,11 +86,11 @@ fn tidy(word: &str) -> String {
     }
 }
 
-/// ISO 8601 with its offset, or a number of seconds since 1970.
+/// Reads a word that needs no zone: ISO 8601 with an offset, or a number of seconds since 1970.
 fn absolute(word: &str) -> Option<Timestamp> {
     let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
     if is_number {
-        return moment(leading_number(word).filter(|number| *number > EPOCH)?);
+        return moment(leading_number(word).filter(|number| *number > MIN_SECONDS)?);
     }
     let moment: jiff::Timestamp = word.to_ascii_uppercase().parse().ok()?;
     Some(Timestamp::from_millis(moment.as_millisecond()))
@@ -94,12 +99,16 @@ fn absolute(word: &str) -> Option<Timestamp> {
 /// The day of a time.
 #[derive(Debug, Clone, Copy)]
 enum Day {
-    /// Without a year it is this one, or in December one may read of January.
-    On(Option<i16>, i8, i8),
+    /// A date. Without a year it is in this year, or in the next one if it passed more than half a year ago, as January has in December.
+    On {
+        year: Option<i16>,
+        month: i8,
+        day: i8,
+    },
     Weekday(Weekday),
     Tomorrow,
     Today,
-    /// No day is named.
+    /// No day is named: the next day on which the time is not over.
     Next,
 }
 
@@ -122,10 +131,15 @@ impl Day {
             return Self::read(words).or(Some(Self::Weekday(weekday)));
         }
         if let Ok(date) = word.parse::<Date>() {
-            // A date and a time in one word are left for the clock.
-            let is_whole = word.len() == "2026-08-27".len();
-            is_whole.then(|| words.next());
-            return Some(Self::On(Some(date.year()), date.month(), date.day()));
+            // A longer word also has the time, so it is left for the clock.
+            if word.len() == "2026-08-27".len() {
+                words.next();
+            }
+            return Some(Self::On {
+                year: Some(date.year()),
+                month: date.month(),
+                day: date.day(),
+            });
         }
         let (month, day) = match month(&word) {
             Some(month) => {
@@ -145,12 +159,14 @@ impl Day {
         };
         while words.next_if(|word| *word == "de").is_some() {}
         let year = words.next_if(|word| word.len() == 4 && word.bytes().all(|byte| byte.is_ascii_digit()));
-        Some(Self::On(year.and_then(|year| year.parse().ok()), month, day))
+        let year = year.and_then(|year| year.parse().ok());
+        Some(Self::On { year, month, day })
     }
 
+    /// Returns the moment of `time` on this day.
     fn resolve(self, time: Time, zone: &TimeZone, now: jiff::Timestamp) -> Option<jiff::Timestamp> {
         let today = zone.to_datetime(now).date();
-        let at = |date: Date| resolve(zone, date.to_datetime(time));
+        let at = |date: Date| timestamp_in(zone, date.to_datetime(time));
         let is_over = |moment: jiff::Timestamp| now.duration_since(moment).as_secs() >= 60 * 60;
         match self {
             Self::Today => at(today),
@@ -167,7 +183,7 @@ impl Day {
                     next => Some(next),
                 }
             }
-            Self::On(year, month, day) => {
+            Self::On { year, month, day } => {
                 let this_year = at(Date::new(year.unwrap_or(today.year()), month, day).ok()?)?;
                 let is_long_over =
                     year.is_none() && now.duration_since(this_year).as_secs() > 180 * 24 * 60 * 60;
@@ -180,7 +196,7 @@ impl Day {
     }
 }
 
-fn resolve(zone: &TimeZone, datetime: DateTime) -> Option<jiff::Timestamp> {
+fn timestamp_in(zone: &TimeZone, datetime: DateTime) -> Option<jiff::Timestamp> {
     zone.to_ambiguous_timestamp(datetime).compatible().ok()
 }
 
@@ -215,15 +231,13 @@ fn month(word: &str) -> Option<i8> {
         "november",
         "december",
     ];
-    let is_it = |month: &&str| word == "sept" || word.len() >= 3 && month.starts_with(word);
-    let at = match word {
-        "sept" => 8,
-        _ => MONTHS.iter().position(is_it)?,
-    };
-    i8::try_from(at + 1).ok()
+    let index = MONTHS
+        .iter()
+        .position(|month| word.len() >= 3 && month.starts_with(word))?;
+    i8::try_from(index + 1).ok()
 }
 
-/// `26`, `26th`
+/// Reads `26` or `26th`.
 fn day_of_month(word: &str) -> Option<i8> {
     let word = word.to_ascii_lowercase();
     let digits = ["st", "nd", "rd", "th"]
@@ -237,7 +251,7 @@ fn day_of_month(word: &str) -> Option<i8> {
 #[derive(Debug, Clone, Copy)]
 struct Clock {
     time: Time,
-    /// How long the named time lasts, in milliseconds: a minute, or a second.
+    /// Length of the named time in milliseconds: a second for a time such as `14:30:05`, else a minute.
     precision: i64,
 }
 
@@ -247,20 +261,21 @@ impl Clock {
         precision: MINUTE,
     };
 
+    /// Reads a time of day; `words` stays where it is if there is none.
     fn read<'w>(words: &mut Peekable<impl Iterator<Item = &'w str> + Clone>) -> Option<Self> {
         let mut ahead = words.clone();
-        let clock = Self::take(&mut ahead)?;
+        let clock = Self::consume(&mut ahead)?;
         *words = ahead;
         Some(clock)
     }
 
-    /// Takes words even if they are no time.
-    fn take<'w>(words: &mut Peekable<impl Iterator<Item = &'w str> + Clone>) -> Option<Self> {
+    /// Reads a time of day; consumes words even if they are none.
+    fn consume<'w>(words: &mut Peekable<impl Iterator<Item = &'w str> + Clone>) -> Option<Self> {
         let word = words.next()?.to_ascii_lowercase();
         let named = match &*word {
             "noon" => Time::new(12, 0, 0, 0).ok(),
             "midnight" => Some(Time::midnight()),
-            // A day and a time in one word.
+            // A date and a time in one word, such as `2026-08-27T12:05`.
             _ => word
                 .to_ascii_uppercase()
                 .parse()
@@ -278,18 +293,18 @@ impl Clock {
             Some(half) => (word.strip_suffix(half)?.to_owned(), Some(*half)),
             None => (word.clone(), None),
         };
-        let behind =
+        let next_word =
             words.next_if(|word| matches!(&*word.to_ascii_lowercase(), "am" | "pm") && half.is_none());
-        let half = half.map(str::to_owned).or(behind.map(str::to_ascii_lowercase));
+        let half = half.map(str::to_owned).or(next_word.map(str::to_ascii_lowercase));
         Self::of(&clock, half.map(|half| half == "pm"))
     }
 
-    /// `4` in the afternoon, `3:01`, `14:30`, `14:30:05`
+    /// Reads `4`, `3:01`, `14:30` or `14:30:05`. `afternoon` says whether `pm` or `am` follows; with `None` it is a time on the twenty-four hour clock.
     fn of(clock: &str, afternoon: Option<bool>) -> Option<Self> {
         let mut parts = clock.split(':').map(|part| part.parse::<i8>().ok());
         let hour = parts.next()??;
         let (minute, second) = (parts.next(), parts.next());
-        // A bare number is no time.
+        // A number without `am` or `pm` is no time, nor are more than three numbers.
         if minute.is_none() && afternoon.is_none() || parts.next().is_some() {
             return None;
         }
@@ -327,10 +342,11 @@ fn zone<'w>(
         };
         let inside: Vec<&str> = words.by_ref().take_while(is_inside).collect();
         let name = inside.join(" ");
-        let is_something_else = inside
+        // A number in the parentheses means that they name no zone.
+        let has_number = inside
             .iter()
             .any(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
-        return match is_something_else {
+        return match has_number {
             true => Some(zone_of_machine(data)),
             false => named_zone(&name, data).filter(|_| is_closed),
         };

@@ -4,7 +4,7 @@ use jiff::tz::{Offset, TimeZone};
 
 use super::ZoneData;
 
-/// Abbreviations with their offset from UTC in minutes. Of those that mean several zones it is the one that agents print.
+/// Abbreviations with their offset from UTC in minutes. An abbreviation of several zones means the one that agents print.
 const OFFSETS: [(&str, i32); 40] = [
     ("UTC", 0),
     ("GMT", 0),
@@ -48,7 +48,7 @@ const OFFSETS: [(&str, i32); 40] = [
     ("HST", -600),
 ];
 
-/// Abbreviations of zones that change their clocks.
+/// Abbreviations of zones whose offset changes with daylight saving time, with the full names.
 const NAMES: [(&str, &str); 6] = [
     ("PT", "America/Los_Angeles"),
     ("MT", "America/Denver"),
@@ -58,7 +58,7 @@ const NAMES: [(&str, &str); 6] = [
     ("UK", "Europe/London"),
 ];
 
-/// The zone of a text such as `UTC+9`, `PST`, `Europe/Berlin`, `America/New York` or `Pacific Time`.
+/// Returns the zone of a text such as `UTC+9`, `PST`, `Europe/Berlin`, `America/New York` or `Pacific Time`.
 pub(super) fn named_zone(text: &str, data: ZoneData<'_>) -> Option<TimeZone> {
     let name = text.trim();
     let short = name.to_ascii_uppercase();
@@ -81,7 +81,8 @@ pub(super) fn zone_of_machine(data: ZoneData<'_>) -> TimeZone {
     zone.or_else(posix).unwrap_or(TimeZone::UTC)
 }
 
-/// Returns whether a word after a time, without parentheses, looks like a zone. `et` and `ist` are words of some languages.
+/// Returns whether a word after a time, without parentheses, looks like a zone. An abbreviation has to be in upper case: `et` and `ist` are also words of
+/// some languages.
 pub(super) fn is_zone(word: &str) -> bool {
     let has_letters = |part: &str| part.starts_with(|c: char| c.is_ascii_uppercase());
     let is_long = || long_name(&word.to_ascii_uppercase()).is_some() && has_letters(word);
@@ -109,7 +110,7 @@ fn long_name(name: &str) -> Option<&'static str> {
         .map(|(_, short)| *short)
 }
 
-/// `UTC+9`, `GMT-3`, `+09:00`, `-0330` in minutes.
+/// Reads an offset such as `UTC+9`, `GMT-3`, `+09:00` or `-0330`, in minutes.
 fn offset(short: &str) -> Option<i32> {
     let of_utc = ["UTC", "GMT"].iter().find_map(|name| short.strip_prefix(name));
     let signed = of_utc.unwrap_or(short).trim_start();

@@ -5,7 +5,7 @@ use crate::hank::budget::{Allocation, ContainerBudget, OnExceeded};
 use crate::hank::document::{CodonConfig, Hank, HankItem, OnFailure};
 use crate::hank::problem::{Problem, SourceMap, quoted};
 
-/// Shares are decimal fractions, and their sum in binary is off by a little.
+/// Allowed error of a sum of shares: decimal fractions are not exact in binary.
 const TOLERANCE: f64 = 1e-9;
 
 /// Checks the budgets of the hank, of its loops and of its codons.
@@ -66,7 +66,7 @@ impl<'h> BudgetedChild<'h> {
     }
 }
 
-/// The errors of a budget, or what is doubtful about one without errors.
+/// Returns the errors of a container's budget; warnings only if it has no errors.
 fn container(
     places: &SourceMap,
     path: &str,

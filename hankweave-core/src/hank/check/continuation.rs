@@ -1,4 +1,4 @@
-//! Which conversation a codon may continue (HANK-10, HANK-11).
+//! Checks which conversation a codon may continue (HANK-10, HANK-11); `forks` uses the same rules for a codon that continues a copy.
 
 use crate::hank::document::{
     CodonConfig, ContinuationMode, Hank, HankItem, LoopConfig, OnFailure, TerminateOn,
@@ -9,7 +9,7 @@ use crate::hank::problem::{Problem, Severity, quoted};
 #[derive(Clone, Copy)]
 pub(super) struct PrecedingCodon<'h> {
     pub(super) codon: &'h CodonConfig,
-    /// The loop of it, unless both are in one loop.
+    /// The loop of `codon`, which has ended then; `None` outside of loops, and if both codons are in one loop.
     pub(super) ended_loop: Option<&'h LoopConfig>,
 }
 
@@ -52,7 +52,7 @@ fn inside_loop(
     // From the second iteration on, the first codon continues the last one.
     if let ([first, ..], Some(last), true) = (found.codons.as_slice(), before, repeats(found)) {
         let again = continuation(hank, &format!("{path}.codons[0]"), first, Some(last));
-        // A doubt about the first iteration must not hide what later ones can never do.
+        // The same place gets one problem, but a warning about the first iteration must not hide an error in the later ones.
         let is_reported = |problem: &Problem| {
             problems.iter().any(|known| {
                 known.path == problem.path
@@ -93,7 +93,7 @@ fn continuation(
     doubt(hank, codon, before).map(|doubt| Problem::warning(&hank.places, path, doubt))
 }
 
-/// Why the conversation of the codon before cannot be continued, as a phrase that follows "cannot continue".
+/// Returns why the conversation of the codon before cannot be continued, as a phrase that follows "cannot continue".
 pub(super) fn obstacle(hank: &Hank, codon: &CodonConfig, before: PrecedingCodon<'_>) -> Option<String> {
     let name = quoted(before.codon.id.as_str());
     let ends_full = |ended: &LoopConfig| ended.terminate_on == TerminateOn::ContextExceeded;
@@ -127,9 +127,9 @@ pub(super) fn doubt(hank: &Hank, codon: &CodonConfig, before: PrecedingCodon<'_>
             "{name} before it may fail and be ignored; then there is nothing to continue"
         ));
     }
-    // The patterns of all codons up to one add up.
-    let mut up_to = hank.codons().take_while(|one| one.id != before.codon.id);
-    if before.codon.checkpointed_files.is_empty() && up_to.all(|one| one.checkpointed_files.is_empty()) {
+    // Checkpoints use the patterns of the codon and of all codons before it.
+    let mut earlier = hank.codons().take_while(|one| one.id != before.codon.id);
+    if before.codon.checkpointed_files.is_empty() && earlier.all(|one| one.checkpointed_files.is_empty()) {
         return Some(format!(
             "{name} before it has no checkpointedFiles, so its files may be missing after a rollback"
         ));

@@ -1,9 +1,10 @@
-//! Fallbacks that are none (HANK-83).
+//! Finds fallbacks that change nothing, because the codon or an earlier entry has the same agent, model and environment (HANK-83).
 
 use crate::hank::document::{CodonConfig, Fallback, Hank};
 use crate::hank::problem::Problem;
 
-/// Entries of a codon's own list that name what comes before them anyway. The list of the whole hank may: each codon leaves out its own entry.
+/// Reports entries in the codons' own lists that repeat the codon or an earlier entry. In the list of the whole hank this is allowed: each codon skips
+/// the entry that is its own agent.
 pub(super) fn check(hank: &Hank) -> Vec<Problem> {
     let lists = hank.located_codons();
     let own = lists.filter_map(|(path, codon)| Some((path, codon, codon.fallback.as_deref()?)));

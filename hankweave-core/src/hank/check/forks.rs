@@ -1,4 +1,4 @@
-//! Which conversation a codon may fork (HANK-95).
+//! Checks which conversation a codon may fork, that is, continue as a copy (HANK-95).
 
 use super::continuation::{PrecedingCodon, doubt, obstacle};
 use crate::hank::document::{CodonConfig, ContinuationMode, Hank, LoopConfig};
@@ -6,7 +6,7 @@ use crate::hank::keys::did_you_mean;
 use crate::hank::problem::{Problem, quoted};
 use crate::id::CodonId;
 
-/// A codon with its loop.
+/// A codon, and the loop that contains it.
 type Placed<'h> = (&'h CodonConfig, Option<&'h LoopConfig>);
 
 /// Checks every codon that forks the conversation of an earlier one.
@@ -16,17 +16,18 @@ pub(super) fn check(hank: &Hank) -> Vec<Problem> {
     let placed: Vec<Placed<'_>> = placed.collect();
     let located = hank.located_codons().enumerate();
     let forks = located.filter_map(|(position, (path, codon))| match &codon.continuation_mode {
-        ContinuationMode::Fork(forked) => fork(hank, &path, (&placed, position), forked),
+        ContinuationMode::Fork(forked) => fork(hank, &path, &placed, position, forked),
         ContinuationMode::Fresh | ContinuationMode::ContinuePrevious => None,
     });
     forks.collect()
 }
 
-/// The problem of the fork of the codon at this position of `placed`.
+/// Returns the problem, if any, of the codon at `position` in `placed`, which lists all codons: it forks the conversation of the codon `forked`.
 fn fork(
     hank: &Hank,
     path: &str,
-    (placed, position): (&[Placed<'_>], usize),
+    placed: &[Placed<'_>],
+    position: usize,
     forked: &CodonId,
 ) -> Option<Problem> {
     let path = format!("{path}.continuationMode.fork");
@@ -68,6 +69,7 @@ fn fork(
         let hint = r#"write "fresh", or make the two codons fit"#;
         return Some(Problem::error(&hank.places, path, message).with_hint(hint));
     }
+    // If the next codon continues the source's conversation, a copy would have the work of both.
     let (next, _) = placed[source + 1];
     if next.continuation_mode == ContinuationMode::ContinuePrevious {
         let next = quoted(next.id.as_str());

@@ -1,4 +1,4 @@
-//! Ids and names (HANK-3).
+//! Checks that ids are unique, and warns of names that are not (HANK-3).
 
 use std::collections::HashMap;
 
@@ -27,12 +27,14 @@ pub(in crate::hank) fn ids(hank: &Hank) -> Vec<Problem> {
     errors.chain(warnings).collect()
 }
 
+/// Id and name of a codon or loop, and its JSON path.
 struct Label<'h> {
     path: String,
     id: &'h str,
     name: &'h str,
 }
 
+/// Returns the labels of all codons and loops in the order of the text.
 fn labels(hank: &Hank) -> Vec<Label<'_>> {
     let items = hank.items.iter().enumerate();
     let loops = items.filter_map(|(index, item)| {
@@ -53,7 +55,7 @@ fn labels(hank: &Hank) -> Vec<Label<'_>> {
     labels
 }
 
-/// The values that an earlier one equals: path, value, and the path of the first.
+/// Takes paths with values, and returns each value that equals an earlier one: its path, the value, and the path of the first.
 fn repeated(values: impl Iterator<Item = (String, String)>) -> Vec<(String, String, String)> {
     let mut first = HashMap::new();
     let mut repeated = Vec::new();

@@ -30,7 +30,7 @@ fn check_codon(hank: &Hank, path: &str, found: &LoopConfig, codon: &CodonConfig)
         let path = format!("{path}.continuationMode");
         problems.push(Problem::error(&hank.places, path, message).with_hint(r#"write "continue-previous""#));
     }
-    // To ignore that a check never passes would get around it.
+    // In a loop that runs until its check passes, "abort" is right: ignoring failures would bypass the check.
     let is_checked = matches!(found.terminate_on, TerminateOn::UntilCheckPasses { .. });
     if codon.failure_policy() == OnFailure::Abort && !is_checked {
         let message = "a failure in any iteration stops the whole run";

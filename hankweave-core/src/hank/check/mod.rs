@@ -1,4 +1,5 @@
-//! Rules about several values at once, such as those between codons (HANK-10 to HANK-13, HANK-28, HANK-95).
+//! Rules about several values at once, such as those between codons (HANK-10 to HANK-13, HANK-28, HANK-95). `parse` applies them after every single
+//! value was read and checked.
 
 mod budgets;
 mod continuation;
@@ -15,7 +16,7 @@ pub use sentinels::repeated_sentinels;
 use super::document::Hank;
 use super::problem::Problem;
 
-/// Checks everything that depends on the order of the items or on all of them being there.
+/// Checks the rules between items. They need the complete list of items: a missing one would cause false problems.
 pub(super) fn neighbours(hank: &Hank) -> Vec<Problem> {
     let mut problems = continuation::check(hank);
     problems.extend(forks::check(hank));
@@ -24,7 +25,7 @@ pub(super) fn neighbours(hank: &Hank) -> Vec<Problem> {
     problems
 }
 
-/// Checks every codon by itself.
+/// Checks the rules within each codon.
 pub(super) fn each_codon(hank: &Hank) -> Vec<Problem> {
     let mut problems = fallback::check(hank);
     problems.extend(idle_limits(hank));
@@ -33,7 +34,7 @@ pub(super) fn each_codon(hank: &Hank) -> Vec<Problem> {
     problems
 }
 
-/// Results of codons that answer until their context is full.
+/// Reports a `result` of a codon whose agent answers until its context is full.
 fn endless_answers(hank: &Hank) -> impl Iterator<Item = Problem> {
     let endless = hank
         .located_codons()
@@ -46,7 +47,7 @@ fn endless_answers(hank: &Hank) -> impl Iterator<Item = Problem> {
     })
 }
 
-/// `maxExtensions` without extensions.
+/// Warns of `maxExtensions` in a codon without extensions.
 fn idle_limits(hank: &Hank) -> impl Iterator<Item = Problem> {
     let idle = hank
         .located_codons()

@@ -1,4 +1,4 @@
-//! Required changes of files that no checkpoint of their codon holds (HANK-66).
+//! Warns of a codon that must change files (`requires`) which no checkpoint of it holds, so that a change could never be seen (HANK-66).
 
 use crate::hank::document::{CodonConfig, Hank, Requires};
 use crate::hank::problem::{Problem, quoted};
@@ -6,7 +6,7 @@ use crate::hank::problem::{Problem, quoted};
 /// Checks the patterns of every codon that requires changed files.
 pub(super) fn check(hank: &Hank) -> Vec<Problem> {
     let mut problems = Vec::new();
-    // Checkpoints hold the sum of the patterns up to their codon; none so far means all files.
+    // Patterns of all codons so far: these are the files that a checkpoint holds. No pattern at all means all files.
     let mut held: Vec<&str> = Vec::new();
     for (path, codon) in hank.located_codons() {
         held.extend(codon.checkpointed_files.iter().map(String::as_str));
@@ -27,7 +27,7 @@ pub(super) fn check(hank: &Hank) -> Vec<Problem> {
     problems
 }
 
-/// Returns the required patterns that share no file with any of `held`, as their beginnings show.
+/// Returns the required patterns that share no file with any pattern of `held`, judged by the parts before the first wildcards.
 fn unheld<'h>(hank: &'h Hank, codon: &'h CodonConfig, held: &[&str]) -> Vec<&'h str> {
     let Some(Requires::Patterns(patterns)) = hank.required_of(codon) else {
         return Vec::new();
@@ -44,14 +44,14 @@ fn unheld<'h>(hank: &'h Hank, codon: &'h CodonConfig, held: &[&str]) -> Vec<&'h 
         .collect()
 }
 
-/// Whether no path begins as both patterns do.
+/// Whether no path can match both patterns, judged by the parts before their first wildcards.
 fn are_apart(one: &str, other: &str) -> bool {
-    let (one, other) = (fixed(one), fixed(other));
+    let (one, other) = (fixed_start(one), fixed_start(other));
     !one.starts_with(other) && !other.starts_with(one)
 }
 
 /// Returns the part of a pattern before its first wildcard.
-fn fixed(pattern: &str) -> &str {
+fn fixed_start(pattern: &str) -> &str {
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
     let end = pattern.find(['*', '?', '[', '{']).unwrap_or(pattern.len());
     &pattern[..end]

@@ -1,4 +1,4 @@
-//! Ids of sentinels.
+//! Checks that the sentinels of a codon have different ids, once the files of sentinels were read.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,14 @@ use serde_json::Value;
 use crate::hank::document::{Hank, SentinelEntry, SentinelSource};
 use crate::hank::problem::{Problem, quoted};
 
-/// Reports ids that one codon has twice, where at least one of the two is in a file (HANK-55).
+/// Reports ids that one codon has twice, where at least one of the two is in a file (HANK-55). Repeated ids inside hank.json are found by `parse`.
 ///
-/// Two in hank.json itself are found when it is parsed.
-///
-/// `in_files` are the ids that the files have, by the JSON path of the `sentinelConfig` that names the file.
+/// `in_files` has the ids of sentinels in files, by the JSON path of the `sentinelConfig` that names the file.
 #[must_use]
 pub fn repeated_sentinels(hank: &Hank, in_files: &BTreeMap<String, String>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (path, codon) in hank.located_codons() {
-        // By id: its first place, and whether that is a file.
+        // The first place of each id, and whether that is a file.
         let mut known: BTreeMap<&str, (String, bool)> = BTreeMap::new();
         for (place, entry) in codon.located_sentinels(&path) {
             let Some((id, in_file)) = id_of(entry, &place, in_files) else {
@@ -37,7 +35,7 @@ pub fn repeated_sentinels(hank: &Hank, in_files: &BTreeMap<String, String>) -> V
     problems
 }
 
-/// The id of a sentinel, and whether it is in a file.
+/// Returns the id of a sentinel, and whether it is in a file.
 fn id_of<'a>(
     entry: &'a SentinelEntry,
     place: &str,

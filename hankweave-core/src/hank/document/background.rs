@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// How long a codon waits by default for work in the background that its agent waits for: as long as an agent may be silent.
+/// Default of `maxBackgroundSeconds`: how long a codon waits for background work of its agent. It equals the time that an agent may be silent.
 pub const MAX_BACKGROUND_SECONDS: u64 = 30 * 60;
 
 /// Action when background work is cut off that the agent was waiting for.

@@ -169,7 +169,7 @@ impl Serialize for ApprovalQuestion {
 }
 
 impl CodonConfig {
-    /// The name of the agent that runs this codon: the one chosen by `agent`, else by the model name.
+    /// Returns the name of the agent that runs this codon: the one chosen by `agent`, else by the model name.
     ///
     /// A script runs on `scripted`; a command of the author's own is called `command`.
     #[must_use]
@@ -181,7 +181,7 @@ impl CodonConfig {
         }
     }
 
-    /// Its sentinels with their JSON paths, when the codon itself has the path `at`.
+    /// Returns the sentinels with the JSON paths of their `sentinelConfig`; `at` is the path of the codon.
     pub fn located_sentinels(&self, at: &str) -> impl Iterator<Item = (String, &SentinelEntry)> {
         let entries = self.sentinels.iter().enumerate();
         entries.map(move |(index, entry)| (format!("{at}.sentinels[{index}].sentinelConfig"), entry))
@@ -287,7 +287,7 @@ pub struct SentinelEntry {
 }
 
 impl SentinelEntry {
-    /// Whether its codon does not run without it.
+    /// Whether the codon fails if this sentinel does not load.
     #[must_use]
     pub fn is_needed(&self) -> bool {
         let settings = self.settings.as_ref();

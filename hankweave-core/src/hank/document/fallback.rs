@@ -1,4 +1,4 @@
-//! Agents and models that take a codon over when its own is limited, away or unknown (HANK-80).
+//! Agents and models that take a codon over when its own agent is at its usage limit, out of reach or without the model (HANK-80).
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use serde::{Serialize, Serializer};
 use super::codon::CodonConfig;
 use crate::hank::agent::{AgentChoice, agent_for_model};
 
-/// The word in the list at which a run waits.
+/// The entry of the list that stands for waiting.
 pub(in crate::hank) const WAIT: &str = "wait";
 
-/// Agents that run models of one provider alone: a model of another one names another agent.
+/// Agents that run only models of one provider. If such an agent's fallback names a model of another of them, that one runs the model.
 const OF_ONE_PROVIDER: [&str; 3] = ["claude", "codex", "gemini"];
 
 /// Entry of the list `fallback`.
@@ -51,7 +51,7 @@ impl Serialize for Fallback {
 }
 
 impl FallbackAgent {
-    /// The name of the variable, if a value of `env` is one.
+    /// Returns the name of the environment variable, if a value of `env` refers to one, as in `$WORK_KEY`.
     #[must_use]
     pub fn variable(value: &str) -> Option<&str> {
         let name = value.strip_prefix('$')?;
@@ -88,8 +88,9 @@ impl FallbackAgent {
             }
             (None, Some(model)) => {
                 let (own, of_model) = (codon.agent_name(), agent_for_model(model));
-                let changes = OF_ONE_PROVIDER.contains(&own) && OF_ONE_PROVIDER.contains(&of_model);
-                if codon.agent.is_some() && changes && own != of_model {
+                let are_exclusive = OF_ONE_PROVIDER.contains(&own) && OF_ONE_PROVIDER.contains(&of_model);
+                // The codon's own agent cannot run the model, so the model decides again.
+                if codon.agent.is_some() && are_exclusive && own != of_model {
                     codon.agent = None;
                 }
                 codon.model = Some(model.clone());

@@ -41,7 +41,7 @@ impl Hank {
         codon.requires.as_ref().or_else(everywhere)
     }
 
-    /// Leaves out all fallbacks.
+    /// Removes all fallbacks.
     pub fn leave_out_fallbacks(&mut self) {
         if let Some(overrides) = &mut self.overrides {
             overrides.fallback = None;

@@ -73,12 +73,12 @@ pub struct Hank {
 }
 
 impl Hank {
-    /// All codons in the order they are written, those inside loops as well.
+    /// Returns all codons in the order they are written, including those inside loops.
     pub fn codons(&self) -> impl Iterator<Item = &CodonConfig> {
         self.items.iter().flat_map(HankItem::codons)
     }
 
-    /// All codons with their JSON paths, such as `hank[1].codons[0]`.
+    /// Returns all codons with their JSON paths, such as `hank[1].codons[0]`.
     pub fn located_codons(&self) -> impl Iterator<Item = (String, &CodonConfig)> {
         let items = self.items.iter().enumerate();
         items.flat_map(|(index, item)| item.located_codons(index))
@@ -92,7 +92,7 @@ impl Hank {
         })
     }
 
-    /// Puts the schemas of results into the codons that name their files, by the paths of the files.
+    /// Sets the schema of each codon whose `result` names a file; `schemas` has them by the path of the file.
     pub fn set_result_schemas(&mut self, schemas: &BTreeMap<String, Map<String, Value>>) {
         for asked in self.codons_mut().filter_map(|codon| codon.result.as_mut()) {
             let schema = asked.file.as_ref().and_then(|file| schemas.get(file));
@@ -102,7 +102,7 @@ impl Hank {
         }
     }
 
-    /// The budget for everything in the hank.
+    /// Returns the budget of the whole hank.
     #[must_use]
     pub fn budget(&self) -> Option<&ContainerBudget> {
         self.overrides.as_ref()?.budget.as_ref()
@@ -212,7 +212,7 @@ pub enum HankItem {
 }
 
 impl HankItem {
-    /// Its codons with their JSON paths, when it is the item number `index` of the hank.
+    /// Returns the codons of the item with their JSON paths; `index` is the item's position in the hank.
     pub(super) fn located_codons(&self, index: usize) -> impl Iterator<Item = (String, &CodonConfig)> {
         let codons = self.codons().iter().enumerate();
         codons.map(move |(inner, codon)| match self {
@@ -239,7 +239,7 @@ impl HankItem {
         }
     }
 
-    /// The configured id, which codons and loops share one namespace for.
+    /// Returns the configured id; the ids of codons and loops are in one namespace.
     #[must_use]
     pub fn id(&self) -> &str {
         match self {

@@ -1,4 +1,4 @@
-//! Positions of codons and loops in a hank by their ids: a hank of ten thousand codons is not searched for each of them.
+//! Index of codons and loops by id, so that a hank of ten thousand codons is not searched for each of them.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -6,34 +6,35 @@ use std::sync::OnceLock;
 use super::{CodonConfig, Hank, HankItem, LoopConfig};
 use crate::id::LoopId;
 
-/// Positions of a hank's codons and loops, noted with the first question.
+/// Positions of a hank's codons and loops, built at the first lookup.
 ///
-/// The hank can be changed afterwards, so a noted position is a place to look first, and no more.
+/// The hank can be changed afterwards, so a lookup checks the item at the position, and searches the hank if it is another one.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct HankPositions(OnceLock<NotedPositions>);
+pub(crate) struct HankPositions(OnceLock<IndexedPositions>);
 
 #[derive(Debug, Clone, Default)]
-struct NotedPositions {
-    /// Item and position in that item.
+struct IndexedPositions {
+    /// Index of the item in the hank, and index of the codon in that item.
     codons: HashMap<Box<str>, (usize, usize)>,
+    /// Index of the item in the hank.
     loops: HashMap<LoopId, usize>,
 }
 
-impl NotedPositions {
+impl IndexedPositions {
     fn of(items: &[HankItem]) -> Self {
-        let mut noted = Self::default();
+        let mut indexed = Self::default();
         for (index, item) in items.iter().enumerate() {
             if let HankItem::Loop(found) = item {
-                noted.loops.entry(found.id.clone()).or_insert(index);
+                indexed.loops.entry(found.id.clone()).or_insert(index);
             }
             for (inner, codon) in item.codons().iter().enumerate() {
-                noted
+                indexed
                     .codons
                     .entry(codon.id.as_str().into())
                     .or_insert((index, inner));
             }
         }
-        noted
+        indexed
     }
 }
 
@@ -42,23 +43,23 @@ impl Hank {
     #[must_use]
     pub fn codon(&self, configured: &str) -> Option<&CodonConfig> {
         let is_meant = |codon: &&CodonConfig| codon.id.as_str() == configured;
-        let noted = self.noted().codons.get(configured);
-        let noted = noted.and_then(|(item, inner)| self.items.get(*item)?.codons().get(*inner));
-        noted.filter(is_meant).or_else(|| self.codons().find(is_meant))
+        let indexed = self.indexed().codons.get(configured);
+        let indexed = indexed.and_then(|(item, inner)| self.items.get(*item)?.codons().get(*inner));
+        indexed.filter(is_meant).or_else(|| self.codons().find(is_meant))
     }
 
-    /// The loop with the id `id`.
+    /// Returns the loop with this id.
     #[must_use]
     pub fn find_loop(&self, id: &LoopId) -> Option<&LoopConfig> {
         let is_meant = |found: &&LoopConfig| found.id == *id;
-        let noted = self.noted().loops.get(id);
-        let noted = noted.and_then(|item| self.items.get(*item)?.as_loop());
+        let indexed = self.indexed().loops.get(id);
+        let indexed = indexed.and_then(|item| self.items.get(*item)?.as_loop());
         let mut loops = self.items.iter().filter_map(HankItem::as_loop);
-        noted.filter(is_meant).or_else(|| loops.find(is_meant))
+        indexed.filter(is_meant).or_else(|| loops.find(is_meant))
     }
 
-    fn noted(&self) -> &NotedPositions {
-        self.positions.0.get_or_init(|| NotedPositions::of(&self.items))
+    fn indexed(&self) -> &IndexedPositions {
+        self.positions.0.get_or_init(|| IndexedPositions::of(&self.items))
     }
 }
 

@@ -5,11 +5,11 @@ use serde::{Serialize, Serializer};
 /// Effects that a codon must have to be a success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Requires {
-    /// None, not even a token or a tool.
+    /// No effect: the codon may succeed even if its agent used no token and no tool.
     Nothing,
     /// A checkpointed file that has changed since the codon started.
     Changes,
-    /// For each pattern a checkpointed file that has changed since the codon started; a pattern with `!` takes files out.
+    /// For each pattern, a checkpointed file that has changed since the codon started; a pattern with `!` excludes files.
     Patterns(Vec<String>),
 }
 
@@ -24,7 +24,7 @@ impl Serialize for Requires {
 }
 
 impl Requires {
-    /// End of the reason of a codon that lacks an effect.
+    /// End of the failure message of a codon that lacks an effect.
     pub const UNMET: &'static str = "and it has to (`requires`)";
 
     /// Whether changed files are required.
@@ -33,7 +33,7 @@ impl Requires {
         *self != Self::Nothing
     }
 
-    /// Returns it in words: `a changed file`, `changes of plan.md, src/**`.
+    /// Returns the requirement in words: `a changed file`, `changes of plan.md, src/**`.
     #[must_use]
     pub fn words(&self) -> String {
         match self {

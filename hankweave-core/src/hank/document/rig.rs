@@ -1,4 +1,4 @@
-//! Preparation of a codon's workspace, and how it is removed again.
+//! The rig of a codon: steps that prepare the workspace before the agent starts, and the files that are copied out of it afterwards.
 
 use serde::{Serialize, Serializer};
 

@@ -1,4 +1,4 @@
-//! Codons and their agents.
+//! Reads codons, their agents and fallbacks, and the schemas of their results.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,6 @@ use crate::id::{CodonId, check_configured_id};
 pub(super) fn codon(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<CodonConfig> {
     name_item(reader, node, "codon");
     let fields = reader.fields(node, &keys::CODON)?;
-    // Here, `#` is refused before the id could be taken for that of an iteration.
     let id = fields.required(reader, "id", codon_id);
     let agent = fields.optional(reader, "agent", agent);
     let on_failure = fields.optional(reader, "onFailure", on_failure);
@@ -116,7 +115,7 @@ fn agent(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<AgentChoice
     }
 }
 
-/// The agent of every codon. A script is a file of the hank, and each codon plays its own.
+/// Reads the agent of all codons. A script is refused: it is a file of the hank, and each codon has its own.
 pub(in crate::hank) fn agent_of_all(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<AgentChoice> {
     match agent(reader, node)? {
         AgentChoice::Script { .. } => {
@@ -133,14 +132,14 @@ fn permissions(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Permi
         return permission(reader, node).map(Permissions::all);
     }
     let fields = reader.fields(node, &keys::PERMISSIONS)?;
-    let mut one = |key| {
-        let said = fields.optional(reader, key, permission);
-        said.unwrap_or(Permission::Allow)
+    let mut permission_at = |key| {
+        let answer = fields.optional(reader, key, permission);
+        answer.unwrap_or(Permission::Allow)
     };
     Some(Permissions {
-        read: one("read"),
-        edit: one("edit"),
-        execute: one("execute"),
+        read: permission_at("read"),
+        edit: permission_at("edit"),
+        execute: permission_at("execute"),
     })
 }
 
@@ -148,7 +147,7 @@ fn permission(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Permis
     choice(&[("allow", Permission::Allow), ("deny", Permission::Deny)])(reader, node)
 }
 
-/// The name becomes part of file names.
+/// Reads the name of an agent. It becomes part of file names, so the rules of ids apply.
 fn agent_name(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String> {
     checked(check_configured_id)(reader, node)
 }
@@ -161,7 +160,7 @@ fn argument(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String> 
     })(reader, node)
 }
 
-/// Reads the list of agents and models that take a codon over. `"wait"` twice in a row waits no longer than once.
+/// Reads the list of agents and models that take a codon over. A second `"wait"` in a row is refused: it would wait for nothing.
 pub(in crate::hank) fn fallback(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Vec<Fallback>> {
     let hint = r#"write such as ["claude-sonnet-5", { "agent": "codex", "model": "gpt-5.6" }, "wait"]"#;
     let Value::Array(_) = node.value else {
@@ -169,7 +168,7 @@ pub(in crate::hank) fn fallback(reader: &mut HankReader<'_>, node: &JsonNode<'_>
     };
     let mut waits_before = false;
     reader.list(node, |reader, node| {
-        // An entry that cannot be read still counts as a neighbour.
+        // An unreadable entry keeps its position in the list: it is replaced by `Wait`, but does not count as one.
         let entry = fallback_entry(reader, node, hint);
         let waits = entry == Some(Fallback::Wait);
         if waits && waits_before {
@@ -229,7 +228,7 @@ fn codon_model(
     }
 }
 
-/// The prompt of a codon; an empty one after it was reported that there is none (HANK-5).
+/// Reads the prompt of a codon; a missing one is reported and replaced by an empty one (HANK-5).
 fn prompt(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) -> PromptSource {
     let keys = ["promptFile", "promptText"];
     if keys.iter().all(|key| fields.get(key).is_none()) {
@@ -261,7 +260,7 @@ fn continuation_mode(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option
     }
 }
 
-/// The id of a codon as hank.json has it, without an iteration.
+/// Reads the id of a codon as hank.json has it: without the `#` that would begin the number of an iteration.
 fn codon_id(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<CodonId> {
     parsed(|id| check_configured_id(id).and_then(|()| CodonId::new(id).map_err(|error| error.reason)))(
         reader, node,
@@ -307,7 +306,7 @@ fn result_or_any(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Ask
     Some(result(reader, node).unwrap_or_else(any))
 }
 
-/// Reads the form of the answer. Whether its schema is one is checked where the files of the hank are.
+/// Reads the form of the answer. Whether the schema is a valid one is checked later, by the runtime.
 fn result(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<AskedResult> {
     let fields = reader.fields(node, &keys::RESULT)?;
     let is_file = fields
@@ -322,7 +321,7 @@ fn result(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<AskedResul
     Some(AskedResult { schema, file: None })
 }
 
-/// Reads the schema of a result, in place or in its own file.
+/// Reads the schema of a result, which stands in hank.json or is the content of its own file.
 pub(in crate::hank) fn result_schema(
     reader: &mut HankReader<'_>,
     node: &JsonNode<'_>,
@@ -343,7 +342,7 @@ pub(in crate::hank) fn result_schema(
     Some(schema)
 }
 
-/// Variables for the agent. Their values may be secrets and never become part of a message.
+/// Reads variables for the agent. Their values may be secrets and never become part of a message.
 pub(super) fn environment(
     reader: &mut HankReader<'_>,
     node: &JsonNode<'_>,
@@ -357,7 +356,7 @@ pub(super) fn environment(
     })
 }
 
-/// `true`, `false` or a question.
+/// Reads `true`, `false` or a question. The inner `None` means `false`: no approval is needed.
 fn approval(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Option<ApprovalQuestion>> {
     match node.value {
         Value::BooleanLit(literal) => Some(literal.value.then_some(ApprovalQuestion { question: None })),

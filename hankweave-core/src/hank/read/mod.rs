@@ -1,4 +1,6 @@
 //! From the syntax tree to the typed hank, one function for each kind of object (`docs/hank.md`).
+//!
+//! Each function reports all problems of its object. A part that cannot be read is replaced by a stand-in where that allows more checks of the rest.
 
 mod codon;
 mod options;
@@ -24,7 +26,7 @@ use super::reader::{
 use crate::cost::Usd;
 use crate::id::{LoopId, is_model_name};
 
-/// Iterations are counted in ids of at most nine digits.
+/// The highest limit of iterations: their numbers, counted from 0, have at most nine digits in ids.
 const MAX_ITERATIONS: u64 = 1_000_000_000;
 
 /// The highest `stalledAfter`.
@@ -33,8 +35,7 @@ const MAX_STALLED_ITERATIONS: u64 = 100;
 /// The highest limit of an `untilCheckPasses` loop: the output of each of its checks stays in state.json.
 const MAX_CHECKED_ITERATIONS: u64 = 100;
 
-/// Reads the whole document; also the contents of files in the older formats, after their names have been
-/// reported.
+/// Reads the whole document. In an older format, a list or an object with `strand`, that is reported, and the codons are checked all the same.
 pub(super) fn hank(reader: &mut HankReader<'_>, root: &JsonNode<'_>) -> Option<Hank> {
     if matches!(root.value, Value::Array(_)) {
         let message = "must be an object, not a list: this is an older format";
@@ -171,12 +172,12 @@ fn terminate_on(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Term
     }
 }
 
-/// The string at an object's `type`, when it has one.
+/// Returns the string at the key `type` of an object, if it has one.
 fn type_of<'n>(node: &JsonNode<'n>) -> Option<&'n str> {
     node.string_at("type")
 }
 
-/// Makes problems inside the object name it as people do: `codon "review", "Review everything"`.
+/// Sets the words with which problems inside this object name it: `codon "review", "Review everything"`.
 ///
 /// A name that only repeats the id is left out.
 fn name_item(reader: &mut HankReader<'_>, node: &JsonNode<'_>, kind: &str) {
@@ -191,7 +192,7 @@ fn name_item(reader: &mut HankReader<'_>, node: &JsonNode<'_>, kind: &str) {
     reader.places.add_item(&node.path, item);
 }
 
-/// A prompt, in files or written out; `None` when there is neither.
+/// Reads a prompt, in files or written out; `None` when there is neither. The keys are `[file, text]`.
 fn prompt_source(
     reader: &mut HankReader<'_>,
     fields: &ObjectFields<'_>,
@@ -211,7 +212,7 @@ fn prompt_text(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Strin
     Some(text)
 }
 
-/// A path to a file of the hank.
+/// Reads the path of a file of the hank.
 fn reference(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String> {
     checked(|path| match paths::reference(path) {
         Ok(_) => Ok(()),
@@ -225,9 +226,9 @@ fn requires(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Requires
     match node.value {
         Value::Array(array) => {
             let patterns = globs(reader, node)?;
-            // One that cannot be read was reported.
-            let is_whole = patterns.len() == array.elements.len();
-            if is_whole && patterns.iter().all(|pattern| pattern.starts_with('!')) {
+            // A pattern that cannot be read was reported and is missing here; it might be the one that takes files in.
+            let is_complete = patterns.len() == array.elements.len();
+            if is_complete && patterns.iter().all(|pattern| pattern.starts_with('!')) {
                 return reader.refuse_with_hint(node, "must have a pattern that takes files in", hint);
             }
             Some(Requires::Patterns(patterns))
@@ -256,7 +257,7 @@ fn globs(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Vec<String>
     Some(globs)
 }
 
-/// The name of a model, safe as an argument on a command line.
+/// Reads the name of a model, which is safe as an argument on a command line.
 pub(super) fn model(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String> {
     checked(|name| match name {
         "" => Err("must not be empty"),
@@ -280,7 +281,7 @@ pub(super) fn on_background_cut(reader: &mut HankReader<'_>, node: &JsonNode<'_>
     choice(&[("fail", Fail), ("complete", Complete)])(reader, node)
 }
 
-/// MiB up to which a file belongs to checkpoints.
+/// Reads the size in MiB up to which a file belongs to checkpoints.
 pub(super) fn file_limit(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<u64> {
     integer(1..=1_048_576)(reader, node)
 }
@@ -295,7 +296,7 @@ pub(super) fn dollars(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Optio
     dollars.ok()
 }
 
-/// A whole number, at least 1.
+/// Reads a whole number of at least 1.
 pub(super) fn at_least_one(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<u64> {
     integer(1..=u64::MAX)(reader, node)
 }

@@ -1,4 +1,4 @@
-//! How a hank wants its agents to work.
+//! Reads the options of agents: effort, permissions, isolation, MCP servers and arguments.
 
 use jsonc_parser::ast::Value;
 
@@ -8,7 +8,7 @@ use crate::hank::keys;
 use crate::hank::problem::quoted;
 use crate::hank::reader::{HankReader, JsonNode, ObjectFields, checked, choice, list};
 
-/// Reads the keys of one object that set how its agent works.
+/// Reads the options of agents among the keys of a codon or of `overrides`.
 pub(super) fn agent_options(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) -> AgentOptions {
     AgentOptions {
         effort: fields.optional(reader, "effort", word),
@@ -19,7 +19,7 @@ pub(super) fn agent_options(reader: &mut HankReader<'_>, fields: &ObjectFields<'
     }
 }
 
-/// A word that is safe on a command line.
+/// Reads a word that is safe on a command line.
 fn word(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String> {
     checked(
         |word: &str| match !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '-') {
@@ -29,7 +29,7 @@ fn word(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String> {
     )(reader, node)
 }
 
-/// A mode, or an object with lists of tools.
+/// Reads a mode, or an object with lists of tools.
 fn access(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Access> {
     match node.value {
         Value::StringLit(_) => mode(reader, node).map(Access::of),
@@ -61,7 +61,7 @@ fn mode(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<AccessMode> 
     choice(&AccessMode::NAMES)(reader, node)
 }
 
-/// A tool in the agent's own notation, which cannot be taken for an option or for two tools.
+/// Reads a tool in the agent's own notation; it must not be mistaken for an option or for two tools on the agent's command line.
 fn tool(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String> {
     checked(|tool: &str| match tool {
         "" => Err("must be the name of a tool"),

@@ -1,4 +1,4 @@
-//! Rig items and output items.
+//! Reads rig items (steps that prepare the workspace) and output items (files that are copied out of it).
 
 use super::{reference, type_of};
 use crate::hank::document::{CopyStep, OutputItem, RigAction, RigCommand, RigItem, WorkingDirectory};
@@ -43,12 +43,15 @@ fn copy_step(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<CopySte
     Some(CopyStep { from: from?, to: to? })
 }
 
+/// Working directories of a command in `rigSetup`.
 const IN_RIG: &[(&str, WorkingDirectory)] = &[
     ("project", WorkingDirectory::Project),
     ("lastCopied", WorkingDirectory::LastCopied),
 ];
+/// Working directories of a command in `beforeCopy`.
 const BEFORE_COPY: &[(&str, WorkingDirectory)] = &[("project", WorkingDirectory::Project)];
 
+/// Returns the reading function of a command that may choose one of these working directories.
 fn command(
     directories: &[(&str, WorkingDirectory)],
 ) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<RigCommand> {
@@ -74,7 +77,7 @@ fn shell_text(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String
     Some(text)
 }
 
-/// Returns what a shell command seems to destroy; guards against slips, not against malice (HANK-13).
+/// Returns the danger that a shell command seems to be, in words; guards against slips, not against malice (HANK-13).
 fn danger_in(command: &str) -> Option<&'static str> {
     let words: Vec<&str> = command.split_whitespace().collect();
     let removes_root = words.windows(3).any(|three| {
@@ -87,16 +90,16 @@ fn danger_in(command: &str) -> Option<&'static str> {
             && flags.contains('f')
             && matches!(*target, "/" | "/*" | "~" | "~/")
     });
-    let disk = |path: &str| {
+    let names_disk = |path: &str| {
         ["/dev/sd", "/dev/nvme", "/dev/hd", "/dev/disk"]
             .iter()
             .any(|disk| path.contains(disk))
     };
     let writes = |word: &&str| word.starts_with("of=") || word.starts_with('>');
-    let writes_disk = words.iter().any(|word| writes(word) && disk(word))
+    let writes_disk = words.iter().any(|word| writes(word) && names_disk(word))
         || words
             .windows(2)
-            .any(|pair| pair[0].ends_with('>') && disk(pair[1]));
+            .any(|pair| pair[0].ends_with('>') && names_disk(pair[1]));
     let formats = words
         .iter()
         .any(|word| *word == "mkfs" || word.starts_with("mkfs."));

@@ -1,4 +1,4 @@
-//! Scripts of the scripted agent (docs/scripted-agent.md).
+//! Checks scripts of the scripted agent (docs/scripted-agent.md). The values are not kept: the agent reads the file itself.
 
 use std::ops::RangeInclusive;
 
@@ -7,7 +7,7 @@ use jsonc_parser::ast::Value;
 use crate::hank::keys;
 use crate::hank::reader::{HankReader, JsonNode, ObjectFields, list, strict_integer};
 
-/// Reads a whole script and reports everything that the agent would not take.
+/// Checks a whole script and reports everything that the agent would refuse.
 pub(in crate::hank) fn script(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<()> {
     let fields = reader.fields(node, &keys::SCRIPT)?;
     texts(reader, &fields, &["sessionId"]);
@@ -36,7 +36,7 @@ fn turn(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<()> {
     fields.optional(reader, "usage", nullable(usage))
 }
 
-/// Reads a tool call: an object with one key, the tool.
+/// Checks a tool call: an object with one key, the tool.
 fn tool(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<()> {
     let fields = reader.fields(node, &keys::SCRIPT_TOOL)?;
     if fields.len() != 1 {
@@ -93,7 +93,7 @@ fn number(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>, key: &str, ran
     fields.optional(reader, key, nullable(strict_integer(range)));
 }
 
-/// Extends `read`: `null` means a value that is left out.
+/// Returns a reading function that takes `null` as an absent value, and leaves all others to `read`.
 fn nullable<T>(
     read: impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<T>,
 ) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<T> {

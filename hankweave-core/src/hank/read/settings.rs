@@ -1,4 +1,4 @@
-//! Parts of a hank other than the list of codons: meta, overrides, requirements and the budgets of containers.
+//! Reads the parts of a hank other than the list of codons: meta, overrides and requirements; also the budgets of hanks and loops.
 
 use super::options::agent_options;
 use super::{

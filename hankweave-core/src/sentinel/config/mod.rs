@@ -1,4 +1,4 @@
-//! Configuration of a sentinel. The reader of hanks has checked it (HANK-51); here it gets its types.
+//! Typed configuration of a sentinel, made out of JSON that the reader of hanks has checked (HANK-51).
 
 mod asking;
 mod results;
@@ -106,20 +106,21 @@ pub struct SentinelConfig {
 pub const CODON_COMPLETED: &str = "codon.completed";
 
 impl SentinelConfig {
-    /// Reads one that the reader of hanks has checked.
+    /// Reads a configuration that the reader of hanks has checked.
     ///
     /// # Errors
     ///
-    /// What is wrong with one that was not checked.
+    /// The mistake in a configuration that was not checked.
     pub fn from_checked(config: Map<String, Value>) -> serde_json::Result<Self> {
         Self::deserialize(Value::Object(config))
     }
 
-    /// That of an entry of a codon, with the path of its program from the folder of the hank; `files` are the sentinels in files of their own, by their paths.
+    /// Returns the configuration for an entry of a codon; the path of a command's program becomes one from the folder of the hank. `files` has the
+    /// configurations in files of their own, by path.
     ///
     /// # Errors
     ///
-    /// Why there is none.
+    /// The reason why the entry has no readable configuration.
     pub fn of(entry: &SentinelEntry, files: &BTreeMap<String, Map<String, Value>>) -> Result<Self, String> {
         let config = match &entry.sentinel_config {
             SentinelSource::Inline(config) => config.clone(),
@@ -129,7 +130,7 @@ impl SentinelConfig {
             }
         };
         let mut config = Self::from_checked(config).map_err(|error| error.to_string())?;
-        // A bare name is looked up on PATH, and a path from the root is one from everywhere.
+        // A bare name is looked up on PATH, and an absolute path is the same from every folder.
         let program = config
             .command
             .iter_mut()
@@ -141,26 +142,26 @@ impl SentinelConfig {
         Ok(config)
     }
 
-    /// The files of its prompt, as the hank would name them.
+    /// Returns the files of the prompt, as paths from the folder of the hank.
     #[must_use]
     pub fn user_prompt_files(&self, entry: &SentinelEntry) -> Vec<String> {
         Self::named_by(entry, self.user_prompt_file.as_ref())
     }
 
-    /// The files of its system prompt, as the hank would name them.
+    /// Returns the files of the system prompt, as paths from the folder of the hank.
     #[must_use]
     pub fn system_prompt_files(&self, entry: &SentinelEntry) -> Vec<String> {
         Self::named_by(entry, self.system_prompt_file.as_ref())
     }
 
-    /// The file of its schema, as the hank would name it.
+    /// Returns the file of the answer's schema, as a path from the folder of the hank.
     #[must_use]
     pub fn schema_file(&self, entry: &SentinelEntry) -> Option<String> {
         let file = self.structured_output.as_ref()?.schema_file.clone()?;
         Self::named_by(entry, Some(&Texts::One(file))).pop()
     }
 
-    /// A sentinel in a file of its own names files from the folder of that file on.
+    /// Returns files that a sentinel names, as paths from the folder of the hank.
     fn named_by(entry: &SentinelEntry, files: Option<&Texts>) -> Vec<String> {
         match files {
             None => Vec::new(),
@@ -169,7 +170,7 @@ impl SentinelConfig {
         }
     }
 
-    /// Path from the folder of the hank of a file that a sentinel names.
+    /// Returns the path from the folder of the hank of a file that a sentinel names. A sentinel in a file of its own names files from the folder of that file.
     fn from_hank(entry: &SentinelEntry, file: &str) -> String {
         match &entry.sentinel_config {
             SentinelSource::File(path) => match path.rsplit_once('/') {
@@ -206,7 +207,8 @@ impl SentinelConfig {
         format!("{what}; {when}")
     }
 
-    /// Returns whether it reads the content of changed files: a condition or its prompt, `prompt`, names that content. A command reads files itself.
+    /// Returns whether the sentinel uses the content of changed files: a condition or its prompt, `prompt`, names the field `content`. A command reads
+    /// files itself.
     #[must_use]
     pub fn speaks_of_contents(&self, prompt: &str) -> bool {
         let sees_files = self
@@ -222,7 +224,7 @@ impl SentinelConfig {
         sees_files && (asks || prompt.contains("content"))
     }
 
-    /// Whether it acts on the end of its codon, and so after that.
+    /// Whether the sentinel acts on the end of its codon, and so after the codon has ended.
     #[must_use]
     pub fn acts_on_end(&self) -> bool {
         self.trigger.on().iter().any(|kind| kind == CODON_COMPLETED)
@@ -264,7 +266,7 @@ impl SentinelConfig {
         joint
     }
 
-    /// How its answers are kept.
+    /// Returns the format in which the answers are written to files.
     #[must_use]
     pub fn output_format(&self) -> OutputFormat {
         self.output

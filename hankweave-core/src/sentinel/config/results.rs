@@ -91,7 +91,7 @@ pub struct ReportToWebsocket {
 }
 
 impl ReportToWebsocket {
-    /// Returns these settings, with those of `below` where they are absent.
+    /// Returns these settings; each absent one is taken from `below`.
     #[must_use]
     pub fn merged_over(self, below: Self) -> Self {
         Self {
@@ -133,7 +133,7 @@ impl SentinelSettings {
     ///
     /// # Errors
     ///
-    /// What is wrong with settings that were not checked.
+    /// The mistake in settings that were not checked.
     pub fn from_checked(settings: Option<Map<String, Value>>) -> serde_json::Result<Self> {
         Self::deserialize(Value::Object(settings.unwrap_or_default()))
     }

@@ -1,4 +1,4 @@
-//! Trigger of a sentinel, and when it then acts.
+//! Configuration of a sentinel's trigger, and of its execution: when it acts on the events that it has seen.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -34,7 +34,7 @@ pub enum Trigger {
 }
 
 impl Trigger {
-    /// The types of events that it looks at.
+    /// Returns the types of events that the trigger looks at.
     #[must_use]
     pub fn on(&self) -> &[String] {
         match self {
@@ -43,7 +43,7 @@ impl Trigger {
         }
     }
 
-    /// The word for it in events.
+    /// Returns the name of this kind of trigger in events.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -151,7 +151,7 @@ pub enum SentinelExecution {
 }
 
 impl SentinelExecution {
-    /// The word for it in events.
+    /// Returns the name of this strategy in events.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

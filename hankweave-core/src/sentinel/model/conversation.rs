@@ -33,7 +33,7 @@ impl Conversation {
         }
     }
 
-    /// All that is remembered, oldest first.
+    /// Returns the remembered exchanges, oldest first.
     #[must_use]
     pub fn exchanges(&self) -> Vec<Exchange> {
         self.exchanges.iter().cloned().collect()
@@ -50,6 +50,7 @@ impl Conversation {
     }
 }
 
+/// Returns the estimated number of tokens of an exchange.
 fn tokens(exchange: &Exchange) -> usize {
     (exchange.question.len() + exchange.answer.len()).div_ceil(BYTES_OF_A_TOKEN)
 }

@@ -1,4 +1,5 @@
-//! Requests and answers in the three languages of models (SENT-16).
+//! Requests and answers in the three protocols in which models are asked (SENT-16). Each submodule has a `body`, the JSON of a request, and a `reply`,
+//! which reads the JSON of a response.
 
 mod anthropic;
 mod chat;
@@ -12,7 +13,7 @@ use super::{AnswerSchema, Api, Question};
 use crate::agent::classify::{Classification, classify};
 use crate::cost::{TokenUsage, Usd};
 
-/// Length at which the error of a provider is cut, in characters.
+/// Maximum length of a provider's error in a message, in characters.
 const MOST_OF_AN_ERROR: usize = 500;
 
 /// Response of a model.
@@ -20,28 +21,28 @@ const MOST_OF_AN_ERROR: usize = 500;
 pub struct ModelReply {
     /// Content of the response.
     pub said: ReplyBody,
-    /// The tokens that are billed for it; none where the provider does not report them.
+    /// Billed tokens; all 0 if the provider does not report them.
     pub tokens: TokenUsage,
-    /// The amount that is billed for it, where the provider reports that.
+    /// Billed amount, if the provider reports it.
     pub cost: Option<Usd>,
 }
 
 /// Content of a model's response.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReplyBody {
-    /// Words.
+    /// A text.
     Text(String),
-    /// The object that it was asked for.
+    /// The object that the question asks for.
     Object(Value),
-    /// That it does not answer this.
+    /// A refusal to answer, in the words of the model or provider.
     Refused(String),
 }
 
-/// Why there is no answer.
+/// Reason why a request got no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CallRefusal {
-    /// For people; may quote the provider.
+    /// Message for people; may quote the provider.
     pub message: String,
     /// Whether the request may succeed when it is sent once more.
     pub retriable: bool,
@@ -49,11 +50,11 @@ pub struct CallRefusal {
     pub retry_after: Option<Duration>,
     /// Whether every other question will be refused as well, as with a key that is not valid.
     pub fatal: bool,
-    /// Whether the request may be billed although there is no answer that can be used.
+    /// Whether the request may be billed although its answer cannot be used.
     pub billable: bool,
 }
 
-/// The body of a request, as JSON.
+/// Returns the body of a request, as JSON.
 #[must_use]
 pub fn request_body(api: Api, question: &Question) -> Value {
     let mut body = match api {
@@ -72,7 +73,7 @@ pub fn request_body(api: Api, question: &Question) -> Value {
 ///
 /// # Errors
 ///
-/// Why this is no answer of a model.
+/// The reason why this is no answer of a model.
 pub fn read_reply(
     api: Api,
     status: u16,
@@ -81,7 +82,7 @@ pub fn read_reply(
 ) -> Result<ModelReply, CallRefusal> {
     let read: Option<Value> = serde_json::from_slice(body).ok();
     if !(200..300).contains(&status) {
-        return Err(refused(status, retry_after, read.as_ref(), body));
+        return Err(refusal(status, retry_after, read.as_ref(), body));
     }
     let no_answer = || CallRefusal {
         message: format!(
@@ -102,23 +103,24 @@ pub fn read_reply(
     reply.ok_or_else(no_answer)
 }
 
-/// The words of the provider decide what follows, as they do for agents (AGENT-9).
-fn refused(status: u16, retry_after: Option<&str>, read: Option<&Value>, body: &[u8]) -> CallRefusal {
-    let told = read.and_then(|read| {
+/// Returns the refusal for a response with an error status. The provider's words decide whether to retry, as they do for agents (AGENT-9).
+fn refusal(status: u16, retry_after: Option<&str>, read: Option<&Value>, body: &[u8]) -> CallRefusal {
+    let words = read.and_then(|read| {
         let error = read.get("error")?;
         error.get("message").unwrap_or(error).as_str()
     });
-    let told = told.map_or_else(|| String::from_utf8_lossy(body).into_owned(), str::to_owned);
+    let words = words.map_or_else(|| String::from_utf8_lossy(body).into_owned(), str::to_owned);
     let hint = retry_after.map_or_else(String::new, |hint| format!(" retry-after: {hint}"));
+    // An error of the server (5xx) may be retried even if its words are unknown.
     let Classification {
         retriable,
         retry_after,
         ..
-    } = classify(&format!("{status} {told}{hint}"), status >= 500);
+    } = classify(&format!("{status} {words}{hint}"), status >= 500);
     CallRefusal {
-        message: match shortened(&told).as_str() {
+        message: match shortened(&words).as_str() {
             "" => format!("HTTP {status}"),
-            told => format!("HTTP {status}: {told}"),
+            words => format!("HTTP {status}: {words}"),
         },
         retriable,
         retry_after,
@@ -135,7 +137,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// The exchanges before and the question, as messages of two roles.
+/// Returns the earlier exchanges and the question, as messages of two roles.
 fn messages(question: &Question) -> Vec<Value> {
     let before = question.before.iter().flat_map(|exchange| {
         [
@@ -148,7 +150,7 @@ fn messages(question: &Question) -> Vec<Value> {
         .collect()
 }
 
-/// A number at the end of a path; 0 where there is none.
+/// Returns the number at a path; 0 if there is none.
 fn count(value: &Value, path: &[&str]) -> u64 {
     path.iter()
         .fold(value, |value, name| &value[*name])
@@ -156,7 +158,7 @@ fn count(value: &Value, path: &[&str]) -> u64 {
         .unwrap_or(0)
 }
 
-/// Returns the system prompt of a question with a form. Not every server knows how to ask for a form, so the prompt describes it as well.
+/// Returns the system prompt, which also describes the form of the answer: not every server supports the field of the request for that.
 fn system_with_form(question: &Question) -> Option<String> {
     let form = question.form.as_ref().map(|form: &AnswerSchema| {
         format!(

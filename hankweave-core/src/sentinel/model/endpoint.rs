@@ -1,4 +1,4 @@
-//! Endpoint, dialect and key of a model (SENT-15).
+//! Finds the endpoint of a sentinel's model: address, protocol and the variable of the key (SENT-15).
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ impl Api {
         }
     }
 
-    /// The header in which the key goes, and its value.
+    /// Returns the header that has the key, and its value.
     #[must_use]
     pub fn key_header(self, key: &str) -> (&'static str, String) {
         match self {
@@ -36,7 +36,7 @@ impl Api {
         }
     }
 
-    /// The headers of every request, apart from the key.
+    /// Returns the headers of every request, without that of the key.
     #[must_use]
     pub const fn headers(self) -> &'static [(&'static str, &'static str)] {
         match self {
@@ -49,15 +49,16 @@ impl Api {
     }
 }
 
+/// A known provider of models.
 struct Provider {
     name: &'static str,
     api: Api,
     base_url: &'static str,
-    /// The variable with which a user names another address.
+    /// Environment variable with which the user sets another address.
     base_variable: Option<&'static str>,
-    /// The variable of its key; it goes to the address of this provider alone, or to the one that the user has named.
+    /// Environment variable of the key. The key is only sent to `base_url` or to the address in `base_variable`.
     key_variable: Option<&'static str>,
-    /// Whether its answers report their cost, in US dollars.
+    /// Whether answers report their cost, in US dollars.
     reports_cost: bool,
 }
 
@@ -104,7 +105,7 @@ const PROVIDERS: [Provider; 5] = [
     },
 ];
 
-/// The providers that need no `endpoint`.
+/// Returns the names of the providers that need no `endpoint`.
 pub fn providers() -> impl Iterator<Item = &'static str> {
     PROVIDERS.iter().map(|provider| provider.name)
 }
@@ -112,19 +113,19 @@ pub fn providers() -> impl Iterator<Item = &'static str> {
 /// Endpoint of one model. Its `Debug` shows the name of the key's variable, not the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelEndpoint {
-    /// The language.
+    /// Protocol of the requests.
     pub api: Api,
     /// The whole address.
     pub url: String,
-    /// The variable that holds the key; none where no key is sent.
+    /// Environment variable with the key; `None` if no key is sent.
     pub key_variable: Option<String>,
     /// The model, as the provider calls it.
     pub model: String,
-    /// Whether its answers report their cost, in US dollars.
+    /// Whether answers report their cost, in US dollars.
     pub reports_cost: bool,
 }
 
-/// Why a model cannot be asked.
+/// Reason why a model cannot be asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EndpointError {
@@ -137,10 +138,10 @@ pub enum EndpointError {
     /// The model is written without a provider.
     #[error("the model `{0}` is written without its provider, such as `anthropic/claude-haiku-4-5`")]
     NoProvider(String),
-    /// The address is none that can be asked.
+    /// The address has another scheme than http or https.
     #[error("`{0}` is no address that begins with http:// or https://")]
     Address(String),
-    /// The key is not there.
+    /// The variable with the key is not set.
     #[error("the variable `{0}` is not set, which holds the key of its model")]
     NoKey(String),
 }
@@ -150,7 +151,7 @@ impl ModelEndpoint {
     ///
     /// # Errors
     ///
-    /// Why it cannot be asked.
+    /// The reason why the model cannot be asked.
     pub fn of(
         config: &SentinelConfig,
         variable: impl Fn(&str) -> Option<String>,
@@ -164,7 +165,8 @@ impl ModelEndpoint {
         let known = PROVIDERS.iter().find(|known| known.name == provider);
         let endpoint = match known {
             Some(known) => known.endpoint(own, model, &variable),
-            None => foreign(own, model).ok_or_else(|| EndpointError::UnknownProvider(provider.to_owned()))?,
+            None => unknown_provider_endpoint(own, model)
+                .ok_or_else(|| EndpointError::UnknownProvider(provider.to_owned()))?,
         };
         if !["http://", "https://"]
             .iter()
@@ -183,14 +185,15 @@ impl ModelEndpoint {
     pub fn is_local(&self) -> bool {
         let host = self.url.split_once("://").map_or("", |(_, rest)| rest);
         ["127.0.0.1", "localhost", "[::1]"].iter().any(|name| {
-            let behind = host.strip_prefix(name);
-            behind.is_some_and(|behind| behind.starts_with([':', '/']))
+            let rest = host.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with([':', '/']))
         })
     }
 }
 
 impl Provider {
-    /// Returns the endpoint. A hank cannot send the key of a provider elsewhere: another address only gets the key that the hank names.
+    /// Returns the endpoint of a model; `own` is the sentinel's configuration of it. A hank cannot send a provider's key to another address: such an address
+    /// only gets the key whose variable the hank names.
     fn endpoint(
         &self,
         own: EndpointConfig,
@@ -209,14 +212,14 @@ impl Provider {
             .unwrap_or_else(|| self.base_url.to_owned());
         ModelEndpoint {
             reports_cost: self.reports_cost,
-            ..at(own.api.unwrap_or(self.api), &base, key_variable, model)
+            ..endpoint_at(own.api.unwrap_or(self.api), &base, key_variable, model)
         }
     }
 }
 
-/// Returns the endpoint of an unknown provider, whose address the hank has to give.
-fn foreign(own: EndpointConfig, model: &str) -> Option<ModelEndpoint> {
-    Some(at(
+/// Returns the endpoint of an unknown provider; `None` if the hank gives no address for it.
+fn unknown_provider_endpoint(own: EndpointConfig, model: &str) -> Option<ModelEndpoint> {
+    Some(endpoint_at(
         own.api.unwrap_or(Api::OpenaiChat),
         &own.base_url?,
         own.key_variable,
@@ -224,7 +227,7 @@ fn foreign(own: EndpointConfig, model: &str) -> Option<ModelEndpoint> {
     ))
 }
 
-fn at(api: Api, base: &str, key_variable: Option<String>, model: &str) -> ModelEndpoint {
+fn endpoint_at(api: Api, base: &str, key_variable: Option<String>, model: &str) -> ModelEndpoint {
     ModelEndpoint {
         api,
         url: format!("{}{}", base.trim_end_matches('/'), api.path()),

@@ -1,10 +1,10 @@
-//! The form that an answer must have, and what was answered in it (SENT-17).
+//! The form that the answer of a model must have, as a JSON Schema, and the answer in that form (SENT-17).
 
 use serde_json::{Map, Value, json};
 
 use crate::sentinel::{StructuredKind, StructuredOutput};
 
-/// The form of the answers of one sentinel. Models answer with an object, so a list and a word are put into one.
+/// The form of the answers of one sentinel. Models are always asked for an object, so a list or a word is wrapped in one, as its only value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnswerSchema {
     kind: StructuredKind,
@@ -14,11 +14,11 @@ pub struct AnswerSchema {
 }
 
 impl AnswerSchema {
-    /// That of a sentinel; `schema` is the text of its schema, if it has one.
+    /// Returns the form that a sentinel configures; `schema` is the text of its schema, if it has one.
     ///
     /// # Errors
     ///
-    /// What is wrong with the schema.
+    /// The mistake in the schema.
     pub fn of(config: &StructuredOutput, schema: Option<&str>) -> Result<Self, String> {
         let written = || -> Result<Value, String> {
             let text = schema.ok_or("there is no schema")?;
@@ -32,10 +32,10 @@ impl AnswerSchema {
                 }
                 schema
             }
-            StructuredKind::Array => wrapped(ELEMENTS, json!({"type": "array", "items": written()?})),
+            StructuredKind::Array => wrap_in_object(ELEMENTS, json!({"type": "array", "items": written()?})),
             StructuredKind::Enum => {
                 let words = config.enum_values.clone().unwrap_or_default();
-                wrapped(RESULT, json!({"type": "string", "enum": words}))
+                wrap_in_object(RESULT, json!({"type": "string", "enum": words}))
             }
         };
         if schema.get("type") != Some(&"object".into()) {
@@ -46,7 +46,7 @@ impl AnswerSchema {
             name: config
                 .schema_name
                 .as_deref()
-                .map_or_else(|| "answer".to_owned(), harmless),
+                .map_or_else(|| "answer".to_owned(), valid_name),
             description: config.schema_description.clone(),
             schema,
         })
@@ -74,7 +74,7 @@ impl AnswerSchema {
     ///
     /// # Errors
     ///
-    /// Fails when it is no JSON.
+    /// Fails when the text is no JSON.
     pub fn parse(text: &str) -> Result<Value, String> {
         let text = text.trim();
         let inner = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
@@ -82,7 +82,7 @@ impl AnswerSchema {
         serde_json::from_str(inner.unwrap_or(text)).map_err(|error| format!("it is no JSON: {error}"))
     }
 
-    /// The answer in an object that satisfies the schema.
+    /// Returns the answer out of an object that satisfies the schema: a list or a word is unwrapped.
     #[must_use]
     pub fn answer(&self, mut said: Value) -> Value {
         match self.kind {
@@ -93,11 +93,14 @@ impl AnswerSchema {
     }
 }
 
+/// Key of the list in the object around it.
 const ELEMENTS: &str = "elements";
+/// Key of the word in the object around it.
 const RESULT: &str = "result";
 
-fn wrapped(name: &str, mut inner: Value) -> Value {
-    // References of a schema begin at its root, so its definitions stay there.
+/// Returns the schema of an object whose only value, at the key `name`, has the schema `inner`.
+fn wrap_in_object(name: &str, mut inner: Value) -> Value {
+    // References in a schema begin at its root, so the definitions of the list's elements move to the new root.
     let mut root = Map::new();
     for key in ["$defs", "definitions"] {
         let item = inner.get_mut("items").and_then(Value::as_object_mut);
@@ -112,8 +115,8 @@ fn wrapped(name: &str, mut inner: Value) -> Value {
     root.into()
 }
 
-/// Providers refuse other letters in names, and names of more than 64.
-fn harmless(name: &str) -> String {
+/// Returns a name that providers accept: at most 64 letters, digits, `_` and `-`.
+fn valid_name(name: &str) -> String {
     let letter = |letter: char| match letter.is_ascii_alphanumeric() || "_-".contains(letter) {
         true => letter,
         false => '_',

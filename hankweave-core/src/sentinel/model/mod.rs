@@ -1,4 +1,5 @@
-//! Asking a model, without a network: the endpoint, the content of the request and the meaning of the answer (SENT-15 to SENT-18).
+//! Asking a model, without a network: the endpoint, the content of the request and the meaning of the answer (SENT-15 to SENT-18). The runtime sends the
+//! request.
 
 mod conversation;
 mod dialect;
@@ -34,16 +35,16 @@ pub struct Question {
     pub before: Vec<Exchange>,
     /// Current question.
     pub prompt: String,
-    /// As the provider understands it; its own choice when absent.
+    /// Temperature, as the provider understands it; `None` leaves it to the provider.
     pub temperature: Option<f64>,
-    /// The most that it may write, in tokens.
+    /// Maximum length of the answer, in tokens.
     pub max_output_tokens: u64,
     /// The form that the answer must have.
     pub form: Option<AnswerSchema>,
 }
 
 impl Question {
-    /// Asks again, because the `answer` did not have its form: `why` names the problem.
+    /// Returns the question that asks again, because `answer` did not have the requested form: `why` names the problem.
     #[must_use]
     pub fn repaired(mut self, answer: String, why: &str) -> Self {
         let again = format!(

@@ -1,4 +1,4 @@
-//! Facts about the models of a hank before it runs (SENT-15).
+//! Checks, before a run, whether the models of sentinels can be asked and their costs be counted (SENT-15).
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use crate::sentinel::SentinelConfig;
 
 /// Returns sentinels whose models cannot be asked, and sentinels whose costs cannot be counted.
 ///
-/// The first are warnings, because they are left out, or errors where the codon must not run without them. The second are errors where their costs
-/// are limited, else warnings. `files` are the sentinels in files of their own, `limited` says whether there is a total limit, and `variable`
-/// returns the value of a variable for a codon, if it is set and not empty.
+/// A sentinel that cannot be asked is a warning, because it is left out, or an error if the codon must not run without it. A cost that cannot be counted is
+/// an error if it is limited, else a warning. `files` has the sentinels in files of their own, `limited` says whether there is a total budget, and
+/// `variable` returns the value of a variable for a codon, if it is set and not empty.
 #[must_use]
 pub fn unready_sentinels(
     hank: &Hank,
@@ -47,8 +47,10 @@ pub fn unready_sentinels(
     problems
 }
 
+/// Level, message and hint of a problem.
 type Fault = (Severity, String, Option<String>);
 
+/// Returns the problem if the sentinel's model cannot be asked.
 fn unasked(
     config: &SentinelConfig,
     entry: &SentinelEntry,
@@ -73,6 +75,7 @@ pub fn unloaded(config: &SentinelConfig, entry: &SentinelEntry, why: &str) -> (S
     }
 }
 
+/// Returns the problem if the cost of the sentinel's model cannot be counted.
 fn uncounted(
     config: &SentinelConfig,
     prices: &Prices,
@@ -94,7 +97,7 @@ fn uncounted(
             Severity::Error,
             format!("the limit in dollars cannot be held: no price is known of `{model}`"),
         ),
-        // What answers on this machine sends no bill.
+        // A model on this machine costs nothing.
         false if endpoint.is_ok_and(|endpoint| endpoint.is_local()) => return None,
         false => (
             Severity::Warning,

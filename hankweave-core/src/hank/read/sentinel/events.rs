@@ -1,10 +1,10 @@
-//! The events that a sentinel can name, and where in their data it can look (HANK-53).
+//! The events that the trigger of a sentinel can name, and the paths into their data for its conditions (HANK-53).
 
-/// An event with the paths into its `data`, with spaces between them. A path that ends in `.**` leads to any
-/// value.
+/// An event and the paths of its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventData {
     pub(super) name: &'static str,
+    /// Paths into `data` with spaces between them. Below a path that ends in `.**` there may be any values.
     paths: &'static str,
 }
 
@@ -19,13 +19,13 @@ impl EventData {
             })
     }
 
-    /// The first name of each path, for advice.
+    /// Returns the first name of each path, for advice.
     pub(super) fn fields(self) -> impl Iterator<Item = &'static str> {
         let paths = self.paths.split(' ');
         paths.map(|path| path.split_once('.').map_or(path, |(field, _)| field))
     }
 
-    /// Why no sentinel ever sees this event; `None` when they do.
+    /// Returns the reason why no sentinel ever sees this event; `None` for an event that sentinels see.
     pub(super) fn unseen(&self) -> Option<&'static str> {
         match self.name {
             "server.ready" | "pong" | "history.batch" | "incomplete.codon" | "state.snapshot" => {
@@ -54,7 +54,7 @@ fn is_same_or_above(path: &str, other: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-pub(super) fn event(name: &str) -> Option<EventData> {
+pub(super) fn find_event(name: &str) -> Option<EventData> {
     all().find(|event| event.name == name)
 }
 
@@ -64,7 +64,7 @@ pub(super) fn all() -> impl Iterator<Item = EventData> {
     events.map(|(name, paths)| EventData { name, paths })
 }
 
-/// The name of each event, and its paths.
+/// The name of each event and, after the colon, its paths.
 const EVENTS: &[&str] = &[
     "codon.started: codonId codonName codonDescription sessionId previousSessionId startTime \
      promptMetadata.name promptMetadata.description promptMetadata.tags.** promptMetadata.version \
@@ -189,7 +189,7 @@ mod tests {
         let known: BTreeSet<&str> = all().map(|event| event.name).collect();
         assert_eq!(known, written.keys().map(String::as_str).collect());
         for (name, fields) in &written {
-            let known: BTreeSet<&str> = event(name).unwrap().fields().collect();
+            let known: BTreeSet<&str> = find_event(name).unwrap().fields().collect();
             for field in fields {
                 // Only in answers to one client.
                 let direct = name == "error" && ["hint", "commandId"].contains(&field.as_str());
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_path_leads_to_a_value_around_one_or_into_a_free_one() {
-        let completed = event("codon.completed").unwrap();
+        let completed = find_event("codon.completed").unwrap();
         for possible in [
             "cost",
             "exitStatus",

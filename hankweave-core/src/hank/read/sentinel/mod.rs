@@ -1,4 +1,6 @@
-//! Readers of sentinels: the entries of a codon, and the configuration of a sentinel in hank.json or in a file of its own (HANK-51).
+//! Reads the sentinels of a codon: each entry, and the configuration in hank.json or in a file of its own (HANK-51).
+//!
+//! Configurations are only checked here and kept as JSON, so most functions return no value. `core::sentinel` makes types out of the JSON.
 
 mod events;
 mod keys;
@@ -16,7 +18,7 @@ use crate::hank::problem::{Severity, quoted};
 use crate::hank::reader::{HankReader, JsonNode, ObjectFields, checked, choice, non_empty_list, one_or_more};
 use crate::hank::template::check_prompt;
 
-/// File that a sentinel is configured in; its references are relative to the folder of that file.
+/// File that has the configuration of a sentinel. The paths in it are relative to its folder.
 #[derive(Clone, Copy)]
 pub(in crate::hank) struct SentinelFile<'p> {
     /// Folder relative to that of the hank, without a `/` at its end; empty for the hank's own folder.
@@ -55,7 +57,7 @@ pub(super) fn sentinels(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Opt
     reader.leading_list(node, |reader, node| entry(reader, node, &mut ids))
 }
 
-/// Reads an entry; `ids` has the ids of the entries in front of it. Those of files are checked where the files are read.
+/// Reads an entry; `ids` has the ids of the entries before it. Ids in files are compared later, when the files are read (`repeated_sentinels`).
 fn entry(reader: &mut HankReader<'_>, node: &JsonNode<'_>, ids: &mut Vec<String>) -> Option<SentinelEntry> {
     let fields = reader.fields(node, &hank_keys::SENTINEL_ENTRY)?;
     let mut inline_id = None;
@@ -104,7 +106,7 @@ pub(in crate::hank) fn check_config(
     id
 }
 
-/// Returns the paths of the prompt files that a sentinel names, as far as they are valid.
+/// Returns the valid paths of prompt files that a sentinel names.
 pub(in crate::hank) fn user_prompt_files(
     reader: &mut HankReader<'_>,
     node: &JsonNode<'_>,

@@ -1,11 +1,11 @@
-//! How a sentinel asks its model and where its answers go (HANK-51).
+//! Checks how a sentinel asks its model and where its answers go (HANK-51).
 
 use super::{SentinelFile, keys, tagged};
 use crate::hank::read::at_least_one;
 use crate::hank::read::dollars;
 use crate::hank::reader::{HankReader, JsonNode, ObjectFields, choice, integer, list, non_empty_list};
 
-/// Reads a codon's entry for a sentinel.
+/// Checks the settings of a sentinel in a codon's entry.
 pub(super) fn entry(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) {
     fields.optional(reader, "failCodonIfNotLoaded", HankReader::boolean);
     fields.optional(reader, "outputPaths", |reader, node| {
@@ -23,7 +23,7 @@ pub(super) fn entry(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) {
     report(reader, fields);
 }
 
-/// Reads the configuration of a sentinel, apart from its trigger and prompts.
+/// Checks the configuration of a sentinel, apart from its trigger and prompts.
 pub(super) fn config(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>, file: SentinelFile<'_>) {
     fields.optional(reader, "$schema", HankReader::string);
     fields.optional(reader, "description", HankReader::string);
@@ -93,7 +93,7 @@ fn conversational(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<()
     Some(())
 }
 
-/// One schema for an object or a list, the words for a choice, and nothing of the other.
+/// Checks the form of an answer: an object or a list needs one schema and no words, a choice (`enum`) needs words and no schema.
 fn structured_output(reader: &mut HankReader<'_>, node: &JsonNode<'_>, file: SentinelFile<'_>) -> Option<()> {
     let fields = reader.fields(node, &keys::STRUCTURED_OUTPUT)?;
     let outputs = [("object", false), ("array", false), ("enum", true)];
@@ -137,7 +137,7 @@ fn output(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<()> {
     })
 }
 
-/// A structured output has its own format, and no string between its parts.
+/// Reports settings for texts next to a structured output, which has its own format and no string between its parts.
 fn text_output_only(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) {
     if fields.get("structuredOutput").is_none() {
         return;

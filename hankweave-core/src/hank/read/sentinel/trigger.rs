@@ -1,4 +1,4 @@
-//! When a sentinel acts: triggers with their conditions, and executions (HANK-51 to HANK-54).
+//! Checks when a sentinel acts: its trigger with conditions, and its execution, which decides how triggers are gathered (HANK-51 to HANK-54).
 
 use jsonc_parser::ast::Value;
 
@@ -51,16 +51,16 @@ fn sequence(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) {
     });
 }
 
-/// Subject of a trigger.
+/// Event that a trigger names.
 #[derive(Clone, Copy)]
 enum TriggerEvent {
-    /// `*`, or a name that was refused already.
+    /// `*`, which means all events, or a name that was refused already.
     Anything,
     Event(EventData),
 }
 
 impl TriggerEvent {
-    /// Whether a trigger that names only `others` is shown what this names.
+    /// Whether a trigger that names only `others` is shown this event.
     fn is_among(self, others: &[Self]) -> bool {
         let Self::Event(event) = self else {
             return true;
@@ -87,13 +87,13 @@ fn event_types(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Vec<T
     non_empty_list(event_type)(reader, node)
 }
 
-/// The name of an event, or `*` (HANK-52).
+/// Reads the name of an event, or `*` (HANK-52).
 fn event_type(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<TriggerEvent> {
     let name = reader.non_empty(node)?;
     if name == "*" {
         return Some(TriggerEvent::Anything);
     }
-    let Some(event) = events::event(&name) else {
+    let Some(event) = events::find_event(&name) else {
         let names: Vec<&str> = events::all().map(|event| event.name).collect();
         let all = || format!("events are {}, and `*` for all of them", names.join(", "));
         let hint = did_you_mean(&name, &names).unwrap_or_else(all);
@@ -106,13 +106,13 @@ fn event_type(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Trigge
     Some(TriggerEvent::Event(event))
 }
 
-/// Conditions on any of the events in `watched`; where that is empty, the list was refused already.
+/// Checks the conditions on the events in `watched`; if that is empty, the events were refused already.
 fn conditions(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>, watched: &[TriggerEvent]) {
     let condition = |reader: &mut HankReader<'_>, node: &JsonNode<'_>| condition(reader, node, watched);
     fields.optional(reader, "conditions", list(condition));
 }
 
-/// A path that no watched event can have makes a condition that is never true (HANK-53).
+/// Refuses a path that no watched event can have: the condition would never be true (HANK-53).
 fn condition_path(reader: &mut HankReader<'_>, node: &JsonNode<'_>, watched: &[TriggerEvent]) -> Option<()> {
     let path = reader.non_empty(node)?;
     if watched.is_empty() || watched.iter().any(|event| event.can_have(&path)) {
@@ -134,7 +134,7 @@ fn condition_path(reader: &mut HankReader<'_>, node: &JsonNode<'_>, watched: &[T
     reader.refuse_with_hint(node, message, hint)
 }
 
-/// Warns of a condition on a path that no sentinel is ever shown (SENT-22).
+/// Warns of a condition on files that no sentinel is ever shown (SENT-22).
 fn unseen_files(reader: &mut HankReader<'_>, node: &JsonNode<'_>, operator: &str) -> Option<()> {
     let elements = match node.value {
         Value::Array(list) => list.elements.iter().collect(),
@@ -154,7 +154,7 @@ fn unseen_files(reader: &mut HankReader<'_>, node: &JsonNode<'_>, operator: &str
 enum Operand {
     /// A string, a number, true, false or null.
     Scalar,
-    /// A list with something in it.
+    /// A list that is not empty.
     List,
     Regex,
     Number,
@@ -191,8 +191,7 @@ fn condition(reader: &mut HankReader<'_>, node: &JsonNode<'_>, watched: &[Trigge
     })
 }
 
-/// A condition whose regular expression cannot be read would never be true (HANK-54). The syntax is that of
-/// the crate `regex`.
+/// Checks a regular expression, in the syntax of the crate `regex`: a condition with an invalid one would never be true (HANK-54).
 fn check_regex(text: &str) -> Result<(), String> {
     let (kind, offset) = match regex_syntax::parse(text) {
         Ok(_) => return Ok(()),

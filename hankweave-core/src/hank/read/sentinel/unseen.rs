@@ -1,12 +1,12 @@
-//! Files whose changes no sentinel is shown (SENT-22).
+//! Finds conditions on files whose changes no sentinel is shown, such as those in git folders (SENT-22).
 
 use crate::hank::exclude::is_excluded;
 
-/// The consequence, for people.
+/// End of the warning, for people.
 pub(super) const WHY: &str = "no sentinel sees: git folders, `.hankweave`, `read_only_data_source`, `rigArchive`, `node_modules` unless \
     checkpointedFiles names files in it, and what lies outside of the workspace";
 
-/// Whether a condition with this operator and value can only be true of such files, as far as that shows.
+/// Whether a condition with this operator and value can only be true of files that no sentinel is shown, judged by the names in the value.
 pub(super) fn is_of_unseen_files(operator: &str, value: &str) -> bool {
     match operator {
         "equals" | "in" => {
@@ -15,7 +15,7 @@ pub(super) fn is_of_unseen_files(operator: &str, value: &str) -> bool {
                     .enumerate()
                     .any(|(at, name)| is_unseen(name, at == 0))
         }
-        // The first and the last name may be parts of longer ones, if no slash ends them.
+        // The first and the last name of the value may be parts of longer names, so only the names between slashes count.
         "contains" => inner_names(value).any(|name| is_unseen(name, false)),
         "matches" => has_unseen_name(value),
         _ => false,
@@ -31,6 +31,7 @@ fn names(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|name| !name.is_empty() && *name != ".")
 }
 
+/// Returns the names with a slash on both sides.
 fn inner_names(path: &str) -> impl Iterator<Item = &str> {
     let parts: Vec<&str> = path.split('/').collect();
     let last = parts.len().saturating_sub(1);
@@ -44,7 +45,7 @@ fn is_unseen(name: &str, at_root: bool) -> bool {
     name == "node_modules" || is_excluded(name.as_bytes(), at_root)
 }
 
-/// Whether an expression without alternatives has the whole name of such a folder in it.
+/// Whether a regular expression without alternatives contains the whole name of an unseen folder.
 fn has_unseen_name(expression: &str) -> bool {
     let plain = expression.replace("(^|/)", "/").replace("(?:^|/)", "/");
     let plain = plain

@@ -1,4 +1,4 @@
-//! Anthropic Messages. A form is a tool that has to be called.
+//! Anthropic Messages. The form of the answer is sent as a tool that the model has to call.
 
 use serde_json::{Value, json};
 

@@ -28,11 +28,11 @@ pub(super) fn reply(read: &Value) -> Option<ModelReply> {
     let usage = &read["usage"];
     let prompt = count(usage, &["prompt_tokens"]);
     let cached = count(usage, &["prompt_tokens_details", "cached_tokens"]).min(prompt);
-    // Some count thoughts in the total alone; they are billed as output.
-    let thought = count(usage, &["total_tokens"]).saturating_sub(prompt);
+    // Some servers count thoughts only in the total; thoughts are billed as output.
+    let output = count(usage, &["total_tokens"]).saturating_sub(prompt);
     let tokens = TokenUsage {
         input_tokens: prompt - cached,
-        output_tokens: count(usage, &["completion_tokens"]).max(thought),
+        output_tokens: count(usage, &["completion_tokens"]).max(output),
         cache_read_tokens: cached,
         ..TokenUsage::ZERO
     };
@@ -43,7 +43,7 @@ pub(super) fn reply(read: &Value) -> Option<ModelReply> {
     })
 }
 
-/// The bill of OpenRouter, in US dollars. With a key of the user's own for the provider, that provider sends a bill as well.
+/// Returns the cost that OpenRouter reports, in US dollars. If OpenRouter uses the user's own key for a provider (`is_byok`), that provider bills as well.
 fn billed(usage: &Value) -> Option<Usd> {
     let dollars = |value: &Value| Usd::from_dollars(value.as_f64()?).ok();
     let cost = dollars(&usage["cost"])?;

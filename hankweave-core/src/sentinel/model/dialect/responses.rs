@@ -1,4 +1,4 @@
-//! OpenAI responses. Nothing is kept by the provider.
+//! OpenAI responses. With `store: false` the provider keeps nothing.
 
 use serde_json::{Value, json};
 
