@@ -93,8 +93,8 @@ impl RunView {
         self.history.left.retain(|_, undone| is_known(undone));
     }
 
-    /// Ends the history at `source`, because of the event `seq`: attempts that led there count, others no longer do. Returns the number of the event that started
-    /// the first attempt which counted until now.
+    /// Ends the history at `source`, because of the event `seq`: attempts that led there count, others no longer do. Returns the number of the event that
+    /// started the first attempt which counted until now.
     pub(super) fn continue_at(&mut self, source: &ContinuationSource, seq: u64) -> Option<u64> {
         let (tip, history) = self.position_of(source)?;
         self.set_tip(tip, history, seq)
@@ -146,8 +146,8 @@ impl RunView {
         first
     }
 
-    /// Returns the numbers of the attempts from `tip` back to the first one of its history. Where one of them is no longer listed, they end before it; the second
-    /// value is then its number, else 0.
+    /// Returns the numbers of the attempts from `tip` back to the first one of its history. Where an attempt on the way is no longer listed, they end before
+    /// it, and its number is the second value, which is else 0.
     fn attempts_up_to(&self, tip: Option<u64>) -> (BTreeSet<u64>, u64) {
         let predecessors: BTreeMap<u64, Option<u64>> = self
             .all_attempts()

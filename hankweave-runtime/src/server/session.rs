@@ -1,4 +1,4 @@
-//! Answering the handshake and the commands of a client.
+//! Answers the handshake of a client, and answers or queues its commands. `client` calls it for each message.
 
 use std::sync::Arc;
 
@@ -44,13 +44,13 @@ impl ClientConnection {
             }
             (false, _) => shared.hub.position(),
         };
-        let (events, newest) = (Arc::clone(&shared.history), handshake.send_previous_events);
-        let newest = newest && handshake.after_seq.is_none();
-        let beginning = move || history::beginning(&*events, position, newest);
+        let journal = Arc::clone(&shared.history);
+        let with_events = handshake.send_previous_events && handshake.after_seq.is_none();
+        let reading = move || history::for_handshake(&*journal, position, with_events);
         let (history, total_events) = shared
             .world
             .blocking
-            .run(beginning)
+            .run(reading)
             .await
             .map_err(|error| Refused::new(Code::InternalError, chain(&error)))?;
         let start = SessionStart {
@@ -60,7 +60,7 @@ impl ClientConnection {
             total_events,
             last_seq: position,
         };
-        // Before the events that have come since the client joined.
+        // Sent before the outbox, which has the events since the client joined.
         socket.send(start.message());
         if first {
             if handshake.view {
@@ -79,6 +79,7 @@ impl ClientConnection {
         Ok(())
     }
 
+    /// Checks that a client may continue after the event `after`: in its first handshake, and if there is such an event.
     fn check_resumption(&self, after: u64, first: bool) -> Result<(), Refused> {
         if !first {
             let message = "Invalid handshake: afterSeq belongs to the first handshake; history.sync asks for history later";
@@ -96,7 +97,7 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Returns the notices that a client has missed by connecting to an idle server.
+    /// Returns the notices for a client that connects while nothing runs, and so has missed them. `with_idle`: also why nothing runs.
     fn idle_notices(&self, with_idle: bool) -> Vec<DirectPayload> {
         let Some(idle) = self.shared.hub.idle() else {
             return Vec::new();
@@ -130,14 +131,14 @@ impl ClientConnection {
         notices
     }
 
-    /// Carries out commands that concern this client alone, and queues the others (WIRE-6, WIRE-7, WIRE-14).
+    /// Answers commands that the server itself can answer at once, and queues the others (WIRE-6, WIRE-7, WIRE-14).
     pub(super) fn accept(&mut self, request: ClientRequest, mode: Mode) -> Result<(), Refused> {
         self.check_permission(&request.command, mode)?;
         match &request.command {
             Command::Ping => self.send(self.shared.replies.pong(Some(&request.id), None)),
             Command::HistorySync { after_seq } => {
                 let after = after_seq.unwrap_or(0);
-                return self.begin_sync(request, after);
+                return self.start_sync(request, after);
             }
             Command::ViewGet => {
                 let view = self.shared.hub.view(&self.shared.replies);
@@ -178,8 +179,8 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Begins to send history, up to where the events begin that come by themselves.
-    fn begin_sync(&mut self, request: ClientRequest, after: u64) -> Result<(), Refused> {
+    /// Starts to send history, up to the event before the first one that the client gets as a new event.
+    fn start_sync(&mut self, request: ClientRequest, after: u64) -> Result<(), Refused> {
         if self.sync.is_some() {
             return Err(Refused::new(Code::Busy, "history is being sent already"));
         }
