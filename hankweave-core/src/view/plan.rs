@@ -21,7 +21,7 @@ const ATTEMPTS: usize = 200;
 /// Number of entries before the current one that are shown of a plan longer than `ITEMS`.
 const BEFORE: usize = 50;
 
-/// A codon of the plan, before the view has an item for it.
+/// A codon of the plan that is to be added to the view.
 struct Layout<'p> {
     /// Id in hank.json.
     id: &'p str,
