@@ -72,7 +72,7 @@ impl HistoryView {
 }
 
 impl RunView {
-    /// Starts a history with the run whose first event is `seq`: what was spent before it does not count against its limit.
+    /// Starts another history with the run whose first event is `seq`. Money spent before that run does not count against the limit.
     pub(super) fn start_over(&mut self, seq: u64) {
         let start = HistoryStart {
             seq,
@@ -104,6 +104,7 @@ impl RunView {
     /// [`continue_at`](Self::continue_at).
     fn set_tip(&mut self, tip: Option<u64>, history: u64, seq: u64) -> Option<u64> {
         let (counting, unlisted) = self.attempts_up_to(tip);
+        // Where the chain leads to an attempt that is no longer listed, it cannot be followed further: all older attempts of the history count.
         let counts = |attempt: &AttemptView| {
             let is_older = attempt.number() < unlisted && attempt.history == history;
             is_older || counting.contains(&attempt.number())
@@ -117,13 +118,13 @@ impl RunView {
         let newest = std::mem::take(&mut self.undone.newest);
         let left = std::mem::take(&mut self.history.left);
         let uncounted = newest.into_values().chain(left.into_values());
-        let (again, others): (Vec<_>, Vec<_>) = uncounted.partition(|undone| counts(&undone.attempt));
+        let (counts_again, others): (Vec<_>, Vec<_>) = uncounted.partition(|undone| counts(&undone.attempt));
         for UndoneAttempt {
             item,
             key,
             mut attempt,
             ..
-        } in again
+        } in counts_again
         {
             attempt.undone = false;
             if let Some(id) = &attempt.id {

@@ -47,11 +47,11 @@ impl RunView {
             true => current.unwrap_or_default().saturating_sub(BEFORE),
             false => 0,
         };
-        let mut known = std::mem::take(&mut self.items);
+        let mut previous = std::mem::take(&mut self.items);
         self.order.clear();
         let (mut weight, mut shown) = (0, 0);
         for entry in &entries[first..] {
-            weight += self.lay_out(entry, known.remove(entry.id), &mut known);
+            weight += self.lay_out(entry, previous.remove(entry.id), &mut previous);
             shown += 1;
             if weight > ITEM_BYTES || shown == ITEMS {
                 break;

@@ -111,7 +111,7 @@ impl ClientConnection {
         }
     }
 
-    /// Serves the client until either side disconnects. `place` is its place among the clients.
+    /// Serves the client until either side disconnects. Dropping `place` lets another client in.
     pub(super) async fn serve(mut self, mut socket: ClientSocket, place: OwnedSemaphorePermit) {
         let why = self.talk(&mut socket).await;
         let (sending, patience) = (
@@ -157,8 +157,9 @@ impl ClientConnection {
     /// itself.
     async fn talk(&mut self, socket: &mut ClientSocket) -> Option<CloseReason> {
         let shared = Arc::clone(&self.shared);
-        // The next part of the history is read while the previous one is sent. It is taken from here when the socket is idle: everything before it is sent.
+        // The next part of the history is read while the previous one is being sent.
         let mut reading: Option<PendingRead> = None;
+        // Whether everything before that part is sent. Only then the part is taken.
         let mut idle = false;
         // Once the server stops: until when the client may receive its last messages.
         let mut end: Option<Instant> = None;

@@ -86,10 +86,10 @@ impl Door {
                 },
                 Ok(place),
             ) => {
-                let (role, answer) = (upgrade.role, upgrade.answer);
+                let (role, response) = (upgrade.role, upgrade.response);
                 let entering = async {
                     let (connection, room) = self.enter(connection, upgrade.record.as_deref()).await?;
-                    let socket = self.upgrade(connection, &answer, rest).await?;
+                    let socket = self.upgrade(connection, &response, rest).await?;
                     Some((socket, room))
                 };
                 let entered = tokio::select! {
@@ -160,10 +160,10 @@ impl Door {
     async fn upgrade(
         &self,
         mut connection: Box<dyn Connection>,
-        answer: &[u8],
+        response: &[u8],
         rest: Vec<u8>,
     ) -> Option<ClientSocket> {
-        let written = tokio::time::timeout(self.limits.head, connection.write_all(answer)).await;
+        let written = tokio::time::timeout(self.limits.head, connection.write_all(response)).await;
         written.ok()?.ok()?;
         Some(ClientSocket::new(connection, rest, self.limits.socket()).await)
     }

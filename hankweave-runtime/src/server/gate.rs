@@ -74,7 +74,7 @@ pub(super) struct Upgrade {
     /// Name of the record, on a server of a list.
     pub(super) record: Option<String>,
     /// HTTP response that accepts the upgrade.
-    pub(super) answer: Vec<u8>,
+    pub(super) response: Vec<u8>,
 }
 
 impl Gate {
@@ -203,12 +203,12 @@ impl Gate {
         if head.one("sec-websocket-key").is_err() {
             return Err((StatusCode::BAD_REQUEST, "there are two keys"));
         }
-        let answer =
+        let response =
             upgrade_response(head).ok_or((StatusCode::BAD_REQUEST, "this is no WebSocket handshake"))?;
         Ok(Admission::Upgrade(Upgrade {
             role,
             record: record.map(str::to_owned),
-            answer,
+            response,
         }))
     }
 
@@ -312,7 +312,7 @@ mod tests {
 
     async fn role(headers: &str) -> (Role, String) {
         match admit("GET /ws", &format!("{HOST}{UPGRADE}{headers}")).await {
-            Admission::Upgrade(upgrade) => (upgrade.role, String::from_utf8(upgrade.answer).unwrap()),
+            Admission::Upgrade(upgrade) => (upgrade.role, String::from_utf8(upgrade.response).unwrap()),
             other => panic!("{other:?}: {headers}"),
         }
     }

@@ -89,7 +89,9 @@ pub(in crate::driver) struct SessionFiles {
     sessions: PathBuf,
     since: Option<Timestamp>,
     prices: Arc<Prices>,
+    /// Longest line that is read.
     line_bytes: usize,
+    /// The session of the process, and sessions of its sub-agents.
     opened: Mutex<BTreeMap<SessionId, OpenedSession>>,
 }
 

@@ -123,7 +123,7 @@ async fn run(
         work_done,
     };
     let watched = watch_process(&mut process, stop_request, &exited_sender, &events, grace);
-    // They must run at the same time. A process whose output is not read blocks at its full pipe and never ends. A
+    // All four must run at the same time. A process whose output is not read blocks at its full pipe and never ends. A
     // descendant that holds a pipe open keeps the readers from ending until the watch has sent the exit. An agent that
     // talks both ways ends only once its attendant has closed its input; the attendant gets its actions from the
     // output that the pump reads, and ends with the exit.

@@ -172,22 +172,22 @@ impl SentinelLoop {
     }
 
     /// Handles the reply of a model, whose last requests have cost `cost`. An answer of the wrong form is repaired once (SENT-17).
-    async fn handle_reply(&mut self, turn: Turn, asked: PendingQuestion, cost: Usd, check: AnswerCheck) {
+    async fn handle_reply(&mut self, turn: Turn, pending: PendingQuestion, cost: Usd, check: AnswerCheck) {
         match check {
             AnswerCheck::Answer(answer) => {
                 if let Some(conversation) = &mut self.sentinels[turn.index].conversation {
-                    let (question, answer) = (asked.prompt, answer.text.clone());
+                    let (question, answer) = (pending.prompt, answer.text.clone());
                     conversation.add(Exchange { question, answer });
                 }
                 let answer = SentinelAnswer {
-                    cost: asked.cost,
-                    cost_is_lower_bound: asked.uncounted > 0,
-                    tokens: asked.tokens,
+                    cost: pending.cost,
+                    cost_is_lower_bound: pending.uncounted > 0,
+                    tokens: pending.tokens,
                     ..answer
                 };
                 self.keep_answer(turn, answer, cost).await;
             }
-            AnswerCheck::Flawed(said, why) if !asked.is_repaired => {
+            AnswerCheck::Flawed(said, why) if !pending.is_repaired => {
                 drop(self.add_cost(turn.index, cost).await);
                 let one = &mut self.sentinels[turn.index];
                 if !one.tracked.is_active() {
@@ -204,7 +204,7 @@ impl SentinelLoop {
                 one.tracked.tally.calls += 1;
                 one.tracked.tally.uncounted += u64::from(turn.costs);
                 let recorded = self.record().await;
-                self.call_again(turn, asked.repaired(said, &why), recorded);
+                self.call_again(turn, pending.repaired(said, &why), recorded);
             }
             AnswerCheck::Flawed(_, why) => {
                 drop(self.add_cost(turn.index, cost).await);
