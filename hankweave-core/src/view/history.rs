@@ -93,8 +93,8 @@ impl RunView {
         self.history.left.retain(|_, undone| is_known(undone));
     }
 
-    /// Ends the history at `source`, because of the event `seq`: attempts that led there count, others no longer do. Returns the `seq` of the first attempt that
-    /// no longer counts; `None` if there is none.
+    /// Ends the history at `source`, because of the event `seq`: attempts that led there count, others no longer do. Returns the `seq` of the first attempt
+    /// that no longer counts; `None` if there is none.
     pub(super) fn continue_at(&mut self, source: &ContinuationSource, seq: u64) -> Option<u64> {
         let (tip, history) = self.position_of(source)?;
         self.set_tip(tip, history, seq)

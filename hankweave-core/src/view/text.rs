@@ -1,4 +1,4 @@
-//! Texts of a view: one line, cut (WIRE-38).
+//! Cuts the texts of a view to one line of limited length (WIRE-38).
 
 use serde_json::Value;
 

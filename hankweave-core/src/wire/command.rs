@@ -1,4 +1,4 @@
-//! Client to server commands (WIRE-8).
+//! Commands of clients to the server (WIRE-8).
 
 use std::fmt;
 

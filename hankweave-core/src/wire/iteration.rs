@@ -1,4 +1,4 @@
-//! The event `loop.iteration.completed`.
+//! Makes the event `loop.iteration.completed` of the end of an iteration.
 
 use super::Event;
 use crate::plan::{IterationEnd, LoopEnd, NextIteration};

@@ -147,7 +147,7 @@ fn permission(launch: &Launch) -> Value {
     rules
 }
 
-/// Keeps opencode from the files and plugins of the user, by variables that lead it to a folder of this launch. Variables that the codon sets itself stay.
+/// Keeps opencode from the files and plugins of the user, by variables that lead it to a folder of this launch. Paths that the codon itself sets stay.
 fn isolate(launch: &mut Launch) {
     let folder = launch.temp_dir.join("opencode-config");
     let folder = folder.to_string_lossy().into_owned();

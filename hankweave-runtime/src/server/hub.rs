@@ -60,7 +60,7 @@ struct HubState {
 #[derive(Debug)]
 struct Member {
     outbox: Arc<Outbox>,
-    /// The last event before it joined; it gets later ones.
+    /// It gets only events after this one: it has earlier ones from the journal, or they are from before it joined.
     after: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Messages that the server itself sends to one client, such as answers and errors. Events of the journal are put into messages as the lines that they are there.
+//! Messages that the server itself sends to one client, such as answers and errors. A message with events of the journal contains their lines unchanged.
 
 use std::sync::Arc;
 
