@@ -221,6 +221,7 @@ impl RunView {
             let at = order.iter().position(|known| known == id)?;
             order.get(at + 1).cloned()
         };
+        // The entry of the plan that is the open codon, or its loop.
         let entry = item.within.as_deref().unwrap_or(&now.item);
         let following = id_after(&self.order, entry);
         let following = following
@@ -245,6 +246,7 @@ impl RunView {
     pub fn codons(&self) -> impl Iterator<Item = &str> {
         self.order.iter().flat_map(|id| {
             let inner = self.items.get(id).map_or(&[][..], |item| &item.order);
+            // An entry without codons inside is no loop, but a codon itself.
             let own = inner.is_empty().then_some(id.as_str());
             own.into_iter().chain(inner.iter().map(String::as_str))
         })
@@ -281,6 +283,7 @@ impl RunView {
         (self.codons.completed, self.codons.planned)
     }
 
+    /// Counts the codons of the plan for [`completed`](Self::completed).
     fn count_codons(&self) -> CodonCount {
         let OmittedItems { before, after } = self.omitted;
         let is_completed = |id: &&str| {

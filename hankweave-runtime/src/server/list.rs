@@ -25,7 +25,7 @@ use crate::paths::ExecutionDir;
 use crate::world::World;
 use crate::world::ids::hex;
 
-/// Number of records that are open at the same time.
+/// Most records that are open at the same time.
 const MAX_OPEN: usize = 16;
 
 /// Most characters of the folder's name, and bytes of the checksum of its path, in the name of a record.
@@ -49,11 +49,11 @@ pub trait RunList: fmt::Debug + Send + Sync {
 #[must_use]
 pub fn record_name(directory: &Path) -> String {
     let folder = directory.file_name().unwrap_or_default().to_string_lossy();
-    let plain = |c: char| match c.is_ascii_alphanumeric() {
+    let safe_character = |c: char| match c.is_ascii_alphanumeric() {
         true => c.to_ascii_lowercase(),
         false => '-',
     };
-    let folder: String = folder.chars().take(NAME_CHARACTERS).map(plain).collect();
+    let folder: String = folder.chars().take(NAME_CHARACTERS).map(safe_character).collect();
     let digest = Sha256::digest(directory.as_os_str().as_encoded_bytes());
     format!("{folder}-{}", hex(&digest[..NAME_BYTES]))
 }
