@@ -15,7 +15,7 @@ use crate::id::CodonId;
 use crate::time::Timestamp;
 use crate::wire::{Event, IdleReason, JournalEntry, ProgressKind};
 
-/// Commands that a view lists.
+/// Maximum number of commands that a view lists.
 const COMMANDS: usize = 10;
 
 impl RunView {

@@ -32,6 +32,7 @@ struct EndedCodon {
 }
 
 impl RunView {
+    /// Applies a state event, after which `run_count` runs are recorded.
     pub(super) fn transition(&mut self, event: &StateEvent, run_count: usize, at: Timestamp, seq: u64) {
         match event {
             StateEvent::RunStarted {
@@ -51,7 +52,7 @@ impl RunView {
             }
             StateEvent::RunCrashed { run_id, .. } => {
                 self.crash_attempt(run_id, at);
-                // At `at` the next run found the crash. The waits ended earlier, with the process.
+                // The crash was found at `at`, when the next run started. The waits ended earlier, with the process of the crashed run.
                 let last_at_work = self.crashed_attempt(run_id).and_then(AttemptView::last_at_work);
                 self.end_waits(last_at_work.unwrap_or(at));
                 self.end_run(RunState::Crashed, at);

@@ -156,7 +156,7 @@ impl Hub {
         let mut pace = PatchPace::default();
         loop {
             let due = pace.due.unwrap_or_else(Instant::now);
-            // Both arms are cancel safe: an event counts as given out only when it is returned.
+            // Both arms are cancel safe: an event leaves the subscription only when it is returned.
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(due), if pace.due.is_some() => {
@@ -190,7 +190,7 @@ impl Hub {
         self.inner().shown.mark_crashed(heartbeat, replies);
     }
 
-    /// Whether the run has begun and not ended.
+    /// Whether the run has started and not ended.
     pub(super) fn is_open(&self) -> bool {
         self.inner().shown.is_open()
     }

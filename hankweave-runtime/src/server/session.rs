@@ -27,12 +27,13 @@ impl ClientConnection {
         socket: &mut ClientSocket,
         handshake: Handshake,
     ) -> Result<(), Refused> {
-        let first = self.mode.is_none();
+        let is_first = self.mode.is_none();
         if let Some(after) = handshake.after_seq {
-            self.check_resumption(after, first)?;
+            self.check_resumption(after, is_first)?;
         }
         let shared = Arc::clone(&self.shared);
-        let position = match (first, handshake.after_seq) {
+        // The last event before those that come by themselves.
+        let position = match (is_first, handshake.after_seq) {
             (true, _) if handshake.events == Some(false) => shared.hub.position(),
             (true, Some(after)) => {
                 self.feed = EventFeed::CatchingUp(after);
@@ -62,7 +63,7 @@ impl ClientConnection {
         };
         // Sent before the outbox, which has the events since the client joined.
         socket.send(start.message());
-        if first {
+        if is_first {
             if handshake.view {
                 shared.hub.show(self.number, &self.outbox, &shared.replies);
             }
@@ -80,8 +81,8 @@ impl ClientConnection {
     }
 
     /// Checks that a client may continue after the event `after`: in its first handshake, and if there is such an event.
-    fn check_resumption(&self, after: u64, first: bool) -> Result<(), Refused> {
-        if !first {
+    fn check_resumption(&self, after: u64, is_first: bool) -> Result<(), Refused> {
+        if !is_first {
             let message = "Invalid handshake: afterSeq belongs to the first handshake; history.sync asks for history later";
             return Err(Refused::new(Code::InvalidHandshake, message));
         }
@@ -131,7 +132,7 @@ impl ClientConnection {
         notices
     }
 
-    /// Answers commands that the server itself can answer at once, and queues the others (WIRE-6, WIRE-7, WIRE-14).
+    /// Checks the rights of the client. Answers commands that need no other task, and queues the others (WIRE-6, WIRE-7, WIRE-14).
     pub(super) fn accept(&mut self, request: ClientRequest, mode: Mode) -> Result<(), Refused> {
         self.check_permission(&request.command, mode)?;
         match &request.command {
@@ -166,13 +167,15 @@ impl ClientConnection {
         sent.map_err(|_| Refused::new(Code::Busy, "too many commands are waiting"))
     }
 
+    /// Refuses a command that the client may not send, or not while the run is being stopped.
     fn check_permission(&self, command: &Command, mode: Mode) -> Result<(), Refused> {
         if !command.is_always_allowed() && self.shared.shutdown.cause().is_some() {
             return Err(Refused::new(Code::Stopping, "the run is being stopped"));
         }
-        let is_reader = mode == Mode::Readonly && !command.is_always_allowed();
-        let may_not_stop = self.role == Role::ReadOnly && command.stops_the_server();
-        if is_reader || may_not_stop {
+        let is_beyond_mode = mode == Mode::Readonly && !command.is_always_allowed();
+        // A client in read-only mode may stop the server if its token has all rights.
+        let is_beyond_token = self.role == Role::ReadOnly && command.stops_the_server();
+        if is_beyond_mode || is_beyond_token {
             let message = format!("{} needs more than reading", command.name());
             return Err(Refused::new(Code::InsufficientPermissions, message));
         }
@@ -196,6 +199,7 @@ impl ClientConnection {
         Ok(())
     }
 
+    /// Makes the queued form of a command.
     fn job(&self, request: ClientRequest) -> QueuedCommand {
         QueuedCommand {
             request,

@@ -76,7 +76,7 @@ fn try_play(arguments: impl IntoIterator<Item = OsString>) -> Result<u8, PlayErr
     Player::new(arguments, script, prompt)?.play()
 }
 
-/// Returns the script that is played without a script, or in place of an empty one.
+/// Returns the script that is played when the codon has none, or an empty one.
 fn default_script(prompt: &str, answer: Option<&str>) -> Script {
     let length = match prompt.chars().count() {
         1 => "1 character".to_owned(),
