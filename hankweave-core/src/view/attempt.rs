@@ -1,4 +1,5 @@
-//! Attempts: each start of a codon (WIRE-39).
+//! Attempts as a view shows them: an [`AttemptView`] for each start of a codon (WIRE-39), and [`EarlierAttempts`] for the sum of old ones that are not listed
+//! one by one. `transition` makes attempts from the events of a live run, `recorded` from a state document.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -295,7 +296,7 @@ pub struct EarlierAttempts {
 }
 
 impl AttemptView {
-    /// Number by which others name it; later attempts have higher ones.
+    /// Number by which `after` of another attempt and the lists of undone attempts refer to this one; later attempts have higher numbers.
     pub(super) fn number(&self) -> u64 {
         self.seq.or(self.record).unwrap_or_default()
     }
@@ -306,7 +307,7 @@ impl AttemptView {
         self.cost + self.sentinels
     }
 
-    /// Returns when it was at work last, of one that a crash interrupted; the known part of its time counts.
+    /// Returns when an attempt that a crash interrupted was last at work, as far as its time is known; `None` where no part of it is.
     #[must_use]
     pub fn last_at_work(&self) -> Option<Timestamp> {
         let worked = Duration::from_millis(self.duration_ms?);
@@ -314,7 +315,7 @@ impl AttemptView {
         Some(self.began?.after(worked + suspended))
     }
 
-    /// Time at work until `now`; of one that a crash interrupted the part that is known (HANK-35).
+    /// Time at work until `now`; for an attempt that a crash interrupted, the known part of its time (HANK-35).
     #[must_use]
     pub fn worked(&self, now: Timestamp) -> Duration {
         if self.state == AttemptState::Crashed {
@@ -330,11 +331,13 @@ impl AttemptView {
 }
 
 impl EarlierAttempts {
+    /// Adds an attempt that has ended.
     pub(super) fn add(&mut self, key: AttemptKey, attempt: &AttemptView) {
         self.count = self.count.saturating_add(1);
         self.cost += attempt.spent();
         self.at_least |= attempt.at_least;
         self.tokens += attempt.tokens;
+        // Without a recorded duration or end, its time counts as zero.
         let ended = attempt.ended.unwrap_or(Timestamp::UNIX_EPOCH);
         let worked = u64::try_from(attempt.worked(ended).as_millis()).unwrap_or(u64::MAX);
         self.duration_ms = self.duration_ms.saturating_add(worked);

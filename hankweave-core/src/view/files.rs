@@ -1,4 +1,4 @@
-//! Changed files of the workspace.
+//! Changed files of the workspace, as a view lists them: `file.updated` events add to the list, and a rollback takes entries out.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::text::{TITLE, excerpt};
 use crate::id::CheckpointSha;
 use crate::wire::FileAction;
 
-/// Files that a view lists.
+/// Maximum number of files that a view lists.
 const FILES: usize = 50;
 
 /// Changed files of the workspace, the newest ones by name.
@@ -47,6 +47,7 @@ pub struct ChangedFile {
 }
 
 impl FileChanges {
+    /// Adds a change, merged with the listed change of the same file. A file that was created and then deleted is not listed.
     pub(super) fn take(&mut self, path: &str, action: FileAction, size: Option<u64>, seq: u64) {
         let path = excerpt(path, TITLE);
         let known = self.newest.get(&path);
@@ -73,12 +74,11 @@ impl FileChanges {
             self.more = self.more.saturating_add(1);
         }
     }
-}
 
-impl FileChanges {
-    /// Takes in that the files are as they were before the event `seq`.
+    /// Adapts the list to files that were rolled back to their contents before the event `seq`.
     pub(super) fn roll_back(&mut self, seq: u64) {
         self.newest.retain(|_, file| file.first.unwrap_or(file.seq) < seq);
+        // These changed before `seq` and again later. A file that was deleted later exists again.
         for file in self.newest.values_mut().filter(|file| file.seq >= seq) {
             if file.action == FileAction::Deleted {
                 file.action = FileAction::Modified;

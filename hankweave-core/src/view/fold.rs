@@ -1,4 +1,5 @@
-//! Fold of a journal into a view (WIRE-36).
+//! Fold of a journal into a view (WIRE-36): [`RunView::take`] applies one entry. It leaves state events to `transition`, events of sentinels to `sentinel`,
+//! and the lines of the open attempt to `now`.
 
 use std::time::Duration;
 
@@ -7,18 +8,18 @@ use super::now::{ContextUse, CurrentActivity, USAGE_LIMIT};
 use super::run_view::{AskedApproval, CommandView, RunState, RunView};
 use super::sentinel;
 use super::text::{LINE, NAME, REASON, TITLE, excerpt};
-use super::wait::{WaitKind, WaitView, add, wait_for_limit};
+use super::wait::{WaitKind, WaitView, add, set_end_of_limit};
 use super::words::line_of;
 use crate::event::StateEvent;
 use crate::id::CodonId;
 use crate::time::Timestamp;
 use crate::wire::{Event, IdleReason, JournalEntry, ProgressKind};
 
-/// Commands that a view lists.
+/// Maximum number of commands that a view lists.
 const COMMANDS: usize = 10;
 
 impl RunView {
-    /// Takes an entry of the journal in. One that the view has taken already changes nothing, so a client may read the end of a history again.
+    /// Applies an entry of the journal. An entry that the view has applied already changes nothing, so a client may read the end of a history again.
     pub fn take(&mut self, entry: &JournalEntry) {
         if entry.seq <= self.seq {
             return;
@@ -36,10 +37,10 @@ impl RunView {
             } => {
                 self.money.spent = figures.total_spend.unwrap_or(figures.total_cost);
                 self.transition(transition, figures.run_count, at, seq);
-                self.reckon();
+                self.update_lower_bound();
                 self.reword();
             }
-            Event::TokenUsage { .. } => self.usage(event),
+            Event::TokenUsage { .. } => self.take_usage(event),
             Event::CodonStarted {
                 codon_id,
                 codon_name,
@@ -71,7 +72,7 @@ impl RunView {
                     attempt.at_least = *cost_is_lower_bound == Some(true);
                     attempt.duration_ms = Some(*duration);
                 }
-                self.reckon();
+                self.update_lower_bound();
             }
             Event::RigSetupCompleted {
                 codon_id,
@@ -82,8 +83,8 @@ impl RunView {
                     attempt.rig_ms = Some(*duration_ms);
                 }
             }
-            Event::Progress { .. } => self.progress(event, at, seq),
-            Event::ServerIdle { reason, message } => self.idle(*reason, message, at, seq),
+            Event::Progress { .. } => self.take_progress(event, at, seq),
+            Event::ServerIdle { reason, message } => self.take_idle(*reason, message, at, seq),
             // A file that no checkpoint holds has no diff.
             Event::FileUpdated {
                 path,
@@ -101,7 +102,7 @@ impl RunView {
             }
             Event::RollbackCompleted { .. } => {
                 self.undo_marked(seq);
-                self.reckon();
+                self.update_lower_bound();
                 self.reword();
             }
             Event::RunDescribed { .. }
@@ -110,7 +111,7 @@ impl RunView {
             | Event::CommandAccepted { .. }
             | Event::RunContinued { .. }
             | Event::RunEnded { .. } => {
-                self.note(event, at, seq);
+                self.take_fact(event, at, seq);
                 self.reword();
             }
             other => sentinel::take(&mut self.sentinels, other, seq),
@@ -118,12 +119,12 @@ impl RunView {
         self.keep_line(event, at, seq);
     }
 
-    /// Takes in facts that the state events do not have: limits, questions, results, requests with their users, and causes.
-    fn note(&mut self, event: &Event, at: Timestamp, seq: u64) {
+    /// Applies an event with facts that no state event has: limits, questions, results of checks, commands of clients, suspensions, and causes.
+    fn take_fact(&mut self, event: &Event, at: Timestamp, seq: u64) {
         match event {
             Event::RunDescribed { .. } => self.describe(event),
             Event::ApprovalRequested { codon_id, question } => {
-                self.ask(Some(codon_id), question, at, seq);
+                self.wait_for_answer(Some(codon_id), question, at, seq);
             }
             Event::CheckCompleted {
                 codon_id,
@@ -157,7 +158,7 @@ impl RunView {
                     reason: reason.as_deref().map(|reason| excerpt(reason, TITLE)),
                     at,
                 };
-                self.attribute(&accepted);
+                self.note_answering_client(&accepted);
                 self.commands.insert(seq, accepted);
                 while self.commands.len() > COMMANDS {
                     self.commands.pop_first();
@@ -199,6 +200,7 @@ impl RunView {
         add(&mut self.waits, seq, wait);
     }
 
+    /// Applies the event to the lines of the open attempt; adds an error to those of the problem.
     fn keep_line(&mut self, event: &Event, at: Timestamp, seq: u64) {
         if let Some(now) = &mut self.now {
             now.take(event, at, seq);
@@ -213,7 +215,7 @@ impl RunView {
         }
     }
 
-    fn usage(&mut self, event: &Event) {
+    fn take_usage(&mut self, event: &Event) {
         let Event::TokenUsage {
             codon_id,
             total_cost,
@@ -236,11 +238,11 @@ impl RunView {
         if let (Some(now), Some((tokens, window))) = (&mut self.now, context_tokens.zip(*context_window)) {
             now.context = Some(ContextUse { tokens, window });
         }
-        self.reckon();
+        self.update_lower_bound();
     }
 
-    /// Whether something has cost more than is known.
-    fn reckon(&mut self) {
+    /// Notes whether something that counts against the limit has cost more than is known.
+    fn update_lower_bound(&mut self) {
         let undone = self.undone.sum().is_some_and(|undone| undone.at_least);
         self.money.at_least = undone
             || self.items.values().any(|item| {
@@ -249,7 +251,7 @@ impl RunView {
             });
     }
 
-    fn progress(&mut self, event: &Event, at: Timestamp, seq: u64) {
+    fn take_progress(&mut self, event: &Event, at: Timestamp, seq: u64) {
         let Event::Progress {
             codon_id,
             kind,
@@ -267,10 +269,11 @@ impl RunView {
             ProgressKind::Background => Some(WaitKind::Background),
             ProgressKind::Checkpoint | ProgressKind::Restore | ProgressKind::Rig => None,
         };
-        let is_of_limit = *kind == ProgressKind::Wait
+        // The end of a codon lists its wait for a usage limit. Then the progress only has the time until which the run waits.
+        let is_listed = *kind == ProgressKind::Wait
             && subject.as_deref() == Some(USAGE_LIMIT)
-            && wait_for_limit(&mut self.waits, codon_id.as_ref(), *ends_at);
-        if let Some(kind) = kind_of_wait.filter(|_| !is_of_limit) {
+            && set_end_of_limit(&mut self.waits, codon_id.as_ref(), *ends_at);
+        if let Some(kind) = kind_of_wait.filter(|_| !is_listed) {
             let wait = WaitView {
                 item: codon_id.as_ref().map(|id| id.configured().to_owned()),
                 codon: codon_id.clone(),
@@ -307,18 +310,19 @@ impl RunView {
         }
     }
 
-    fn idle(&mut self, reason: IdleReason, message: &str, at: Timestamp, seq: u64) {
+    fn take_idle(&mut self, reason: IdleReason, message: &str, at: Timestamp, seq: u64) {
         let asks = reason == IdleReason::ApprovalRequired;
         if asks && self.ask.is_none() {
             // Only journals of older versions have no `approval.requested` before it.
-            self.ask(None, message, at, seq);
+            self.wait_for_answer(None, message, at, seq);
         } else if !asks && !self.state.has_ended() {
             self.enter(RunState::Idle, at);
         }
         self.reword();
     }
 
-    fn ask(&mut self, codon: Option<&CodonId>, question: &str, at: Timestamp, seq: u64) {
+    /// Adds the wait for an answer of the user, and shows the question.
+    fn wait_for_answer(&mut self, codon: Option<&CodonId>, question: &str, at: Timestamp, seq: u64) {
         let wait = WaitView {
             item: codon.map(|id| id.configured().to_owned()),
             codon: codon.cloned(),
@@ -343,7 +347,7 @@ impl RunView {
         }
     }
 
-    /// Shows a question as it is put in the place of the text of the plan.
+    /// Replaces the question in the plan by the one that the run asks.
     pub(super) fn show_question(&mut self, codon: Option<&CodonId>, question: &str) {
         let item = codon.and_then(|id| self.items.get_mut(id.configured()));
         if let Some(item) = item {
@@ -351,8 +355,8 @@ impl RunView {
         }
     }
 
-    /// Notes the client that sent the newest answer, for journals of older versions, which name it in the event after the answer alone.
-    fn attribute(&mut self, accepted: &CommandView) {
+    /// Notes the client that sent the newest answer. Journals of older versions have its name only in this command, which follows the answer.
+    fn note_answering_client(&mut self, accepted: &CommandView) {
         let is_answer = matches!(accepted.command.as_str(), "codon.approve" | "codon.deny");
         if let Some(answered) = self.answered.as_mut().filter(|_| is_answer)
             && accepted.codon.as_ref() == Some(&answered.codon)
@@ -361,6 +365,7 @@ impl RunView {
         }
     }
 
+    /// Marks the attempts that a rollback is about to undo, for [`undo_marked`](Self::undo_marked) at its end.
     fn mark_undone(&mut self, codon: &CodonId) {
         if let Some(item) = self.items.get_mut(codon.configured()) {
             let iteration = codon.iteration();

@@ -1,4 +1,4 @@
-//! Sentences of a view: its headline, its next step and its counts (WIRE-39).
+//! Sentences of a view: its headline, its next step and its counts (WIRE-39). [`RunView::reword`] makes them anew after each event that may change them.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::wire::ProgressKind;
 const HEADLINE: usize = 300;
 
 impl RunView {
-    /// Makes the sentences again.
+    /// Makes the sentences and counts anew.
     pub(super) fn reword(&mut self) {
         let headline = self.make_headline();
         let headline = match self.rehearsal {
@@ -32,28 +32,28 @@ impl RunView {
 
     fn make_headline(&self) -> String {
         if let Some(back) = self.rollback.as_ref().filter(|_| self.state.has_ended()) {
-            return self.rolled_back(back);
+            return self.rollback_headline(back);
         }
         match self.state {
             RunState::Planned => "Nothing has run yet".to_owned(),
-            RunState::Running => self.running(),
+            RunState::Running => self.running_headline(),
             RunState::Asking => match &self.ask {
                 Some(ask) => format!("Waits for you: {}", ask.question),
                 None => "Waits for you".to_owned(),
             },
             RunState::Idle => "Waits for a command".to_owned(),
             RunState::Completed => "Completed".to_owned(),
-            RunState::Failed => self.failed(),
+            RunState::Failed => self.failed_headline(),
             RunState::Stopped => match &self.cause {
                 Some(cause) => stopped_words("Stopped", cause),
                 None => "Stopped".to_owned(),
             },
-            RunState::Paused => self.paused(),
+            RunState::Paused => self.paused_headline(),
             RunState::Crashed => "Crashed".to_owned(),
         }
     }
 
-    fn rolled_back(&self, back: &RolledBack) -> String {
+    fn rollback_headline(&self, back: &RolledBack) -> String {
         let sha = back.checkpoint.short();
         match &back.codon {
             Some(codon) => {
@@ -64,11 +64,11 @@ impl RunView {
         }
     }
 
-    fn running(&self) -> String {
-        let is_awaited = |activity: &CurrentActivity| activity.kind == ProgressKind::Background;
+    fn running_headline(&self) -> String {
+        let is_background = |activity: &CurrentActivity| activity.kind == ProgressKind::Background;
         if let Some(now) = &self.now {
             let title = self.title(&now.item, now.iteration);
-            return match self.activity.as_ref().filter(|activity| is_awaited(activity)) {
+            return match self.activity.as_ref().filter(|activity| is_background(activity)) {
                 Some(CurrentActivity {
                     subject: Some(work), ..
                 }) => {
@@ -102,7 +102,7 @@ impl RunView {
         newest.map(|(_, id, iteration)| self.title(id, iteration))
     }
 
-    fn failed(&self) -> String {
+    fn failed_headline(&self) -> String {
         let Some(problem) = &self.problem else {
             return "Failed".to_owned();
         };
@@ -115,9 +115,9 @@ impl RunView {
         }
     }
 
-    fn paused(&self) -> String {
+    fn paused_headline(&self) -> String {
         let paused = format!("Paused ({})", self.cause_of_pause());
-        // What it waited for was given since.
+        // An approval granted since then has settled the cause.
         match self.cause.as_ref().filter(|_| self.approved != Some(true)) {
             Some(cause) => format!("{paused}: {cause}"),
             None => paused,
@@ -140,7 +140,7 @@ impl RunView {
 
     fn cause_of_pause(&self) -> String {
         match self.interrupted_by {
-            Some(InterruptedBy::Ceiling) => self.used_up(),
+            Some(InterruptedBy::Ceiling) => self.spent_budget(),
             Some(InterruptedBy::Approval) => match self.approved {
                 None => "approval needed".to_owned(),
                 Some(true) => "approved since then".to_owned(),
@@ -157,8 +157,9 @@ impl RunView {
         }
     }
 
-    /// Returns which budget paused the run: money or time of the total, where that is used up, else that of the codon that its cause names.
-    fn used_up(&self) -> String {
+    /// Returns which budget paused the run: the money or the time of the total budget, where one is used up; else `budget spent`, for that of a codon, which
+    /// the cause names.
+    fn spent_budget(&self) -> String {
         let money = self.money.limit.filter(|limit| self.money.counted() >= *limit);
         let now = self.at.unwrap_or(Timestamp::UNIX_EPOCH);
         let time = self.time_limit_ms.map(Duration::from_millis);
@@ -208,6 +209,7 @@ impl RunView {
         }
     }
 
+    /// Returns what follows the open attempt: the next codon of its loop; after the last one the next iteration, the entry after the loop, or either.
     fn make_next(&self) -> Option<String> {
         if self.state.has_ended() {
             return None;
@@ -215,21 +217,24 @@ impl RunView {
         let now = self.now.as_ref()?;
         let item = self.items.get(&now.item)?;
         let name = |id: &String| Some(self.items.get(id)?.name.as_str());
-        let after = |order: &[String], id: &str| {
+        let id_after = |order: &[String], id: &str| {
             let at = order.iter().position(|known| known == id)?;
             order.get(at + 1).cloned()
         };
+        // The entry of the plan that is the open codon, or its loop.
         let entry = item.within.as_deref().unwrap_or(&now.item);
-        let following = after(&self.order, entry);
-        let following = following.and_then(|id| self.first_of(&id)).map(str::to_owned);
-        let Some(of) = item.within.as_ref().and_then(|of| self.items.get(of)) else {
+        let following = id_after(&self.order, entry);
+        let following = following
+            .and_then(|id| self.first_codon_name(&id))
+            .map(str::to_owned);
+        let Some(loop_item) = item.within.as_ref().and_then(|id| self.items.get(id)) else {
             return Some(format!("Then {}", following?));
         };
-        if let Some(next) = after(&of.order, &now.item).as_ref().and_then(name) {
+        if let Some(next) = id_after(&loop_item.order, &now.item).as_ref().and_then(name) {
             return Some(format!("Then {next}"));
         }
-        let again = of.order.first().and_then(name);
-        let again = again.filter(|_| of.most.is_none_or(|most| now.iteration < most));
+        let may_repeat = loop_item.most.is_none_or(|most| now.iteration < most);
+        let again = loop_item.order.first().and_then(name).filter(|_| may_repeat);
         match (again, following) {
             (Some(again), Some(following)) => Some(format!("Then {again} again, or {following}")),
             (Some(again), None) => Some(format!("Then {again} again, or the end")),
@@ -241,19 +246,22 @@ impl RunView {
     pub fn codons(&self) -> impl Iterator<Item = &str> {
         self.order.iter().flat_map(|id| {
             let inner = self.items.get(id).map_or(&[][..], |item| &item.order);
+            // An entry without codons inside is no loop, but a codon itself.
             let own = inner.is_empty().then_some(id.as_str());
             own.into_iter().chain(inner.iter().map(String::as_str))
         })
     }
 
-    /// Returns the number of codons before the current one, or that are done, and of all, each counted once.
+    /// Returns the number of codons before the current one (where none is open, of those that are done), and the number of all codons. A codon of a loop
+    /// counts once.
     #[must_use]
     pub fn position(&self) -> (usize, usize) {
         let OmittedItems { before, after } = self.omitted;
-        (before + self.done(), before + self.codons().count() + after)
+        (before + self.count_done(), before + self.codons().count() + after)
     }
 
-    fn done(&self) -> usize {
+    /// Returns the number of listed codons before the current one. Where none is open, the codon of the newest attempt takes its place and counts if done.
+    fn count_done(&self) -> usize {
         let place = |item: &str| self.codons().position(|id| id == item);
         if let Some(now) = &self.now {
             return place(&now.item).unwrap_or_default();
@@ -268,12 +276,14 @@ impl RunView {
         place(id).map_or(0, |place| place + usize::from(is_done))
     }
 
-    /// Returns the number of codons of the plan that are completed, over all runs, and of all. Each counts once, one in a loop when the loop has ended.
+    /// Returns the number of completed codons of the plan, over all runs, and the number of all its codons. A codon counts once; in a loop it is completed when
+    /// the loop has ended.
     #[must_use]
     pub fn completed(&self) -> (usize, usize) {
         (self.codons.completed, self.codons.planned)
     }
 
+    /// Counts the codons of the plan for [`completed`](Self::completed).
     fn count_codons(&self) -> CodonCount {
         let OmittedItems { before, after } = self.omitted;
         let is_completed = |id: &&str| {
@@ -290,7 +300,7 @@ impl RunView {
         }
     }
 
-    /// Whether no iteration of a loop follows.
+    /// Whether no iteration of a loop follows: the run is complete, a later entry has started, the check has passed, or the last iteration is complete.
     fn has_ended_loop(&self, id: &str) -> bool {
         let Some(item) = self.items.get(id) else {
             return true;
@@ -304,25 +314,25 @@ impl RunView {
             let mut attempts = inner.chain([item]).flat_map(|item| item.attempts.values());
             attempts.any(|attempt| !attempt.undone)
         };
-        // A rollback leads back into what was complete.
-        let is_complete = self.state == RunState::Completed && self.rollback.is_none();
-        if is_complete || later.into_iter().any(has_started) {
+        // After a rollback the state is still that of the run before it.
+        let is_run_complete = self.state == RunState::Completed && self.rollback.is_none();
+        if is_run_complete || later.into_iter().any(has_started) {
             return true;
         }
         let has_passed = item.iteration.and_then(|iteration| item.checks.get(&iteration));
         let has_passed = has_passed.is_some_and(|check| check.passed);
-        let is_last = item.most.is_some() && item.iteration >= item.most;
-        let last = item.order.last().and_then(|id| self.items.get(id));
-        let last = last.and_then(|last| last.attempts.iter().next_back());
-        let is_through = last.is_some_and(|(key, attempt)| {
+        let is_last_iteration = item.most.is_some() && item.iteration >= item.most;
+        let last_codon = item.order.last().and_then(|id| self.items.get(id));
+        let newest = last_codon.and_then(|codon| codon.attempts.iter().next_back());
+        let is_iteration_complete = newest.is_some_and(|(key, attempt)| {
             Some(key.iteration) == item.iteration && attempt.state == AttemptState::Completed
         });
-        has_passed || (is_last && is_through)
+        has_passed || (is_last_iteration && is_iteration_complete)
     }
 
     /// Iterates over the names of the codons after the current one, in order.
     pub fn coming(&self) -> impl Iterator<Item = &str> {
-        let first = self.done() + usize::from(self.now.is_some());
+        let first = self.count_done() + usize::from(self.now.is_some());
         let name = |id| {
             self.items
                 .get(id)
@@ -332,7 +342,7 @@ impl RunView {
     }
 
     /// Name of the first codon of an entry.
-    fn first_of(&self, id: &str) -> Option<&str> {
+    fn first_codon_name(&self, id: &str) -> Option<&str> {
         let item = self.items.get(id)?;
         match item.kind {
             ItemKind::Codon => Some(&item.name),

@@ -1,8 +1,9 @@
 //! History of a view: which attempts count (WIRE-48).
 //!
-//! Each attempt names the one before it, so a history is found from its newest attempt back, as the execution thread finds it from its newest run
-//! (STATE-49 to STATE-52). A run that continues an older point restores exactly the attempts that led there, also if that point is in a history that
-//! a later run started over.
+//! A history is a chain of attempts that continue one another; a run that starts over begins another history. Only the attempts of the current history up to
+//! its newest one, the tip, count. Each attempt names the one before it, so a history is found from its tip back, as the execution thread finds it from its
+//! newest run (STATE-49 to STATE-52). A run that continues an older point makes exactly the attempts that led there count, also if that point is in an earlier
+//! history.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +15,11 @@ use super::undone::UndoneAttempt;
 use crate::cost::Usd;
 use crate::document::ContinuationSource;
 
-/// Attempts that count no longer which a view lists.
+/// Maximum number of listed attempts that do not count, since the start of the current history.
 const UNDONE: usize = 40;
-/// Attempts of earlier histories that a view keeps.
+/// Maximum number of listed attempts of earlier histories.
 const LEFT: usize = 40;
-/// Histories to which a view can return.
+/// Maximum number of histories to which a view can return.
 const HISTORIES: usize = 20;
 
 /// History of the run, and the earlier ones, to which an undo may lead.
@@ -71,7 +72,7 @@ impl HistoryView {
 }
 
 impl RunView {
-    /// Starts a history with the run whose first event is `seq`: what was spent before it does not count against its limit.
+    /// Starts another history with the run whose first event is `seq`. Money spent before that run does not count against the limit.
     pub(super) fn start_over(&mut self, seq: u64) {
         let start = HistoryStart {
             seq,
@@ -83,7 +84,7 @@ impl RunView {
         let number = known.unwrap_or_default().max(self.history.current) + 1;
         self.history.starts.entry(self.history.current).or_default();
         self.history.starts.insert(number, start);
-        self.stand(None, number, seq);
+        self.set_tip(None, number, seq);
         while self.history.starts.len() > HISTORIES {
             self.history.starts.pop_first();
         }
@@ -92,36 +93,38 @@ impl RunView {
         self.history.left.retain(|_, undone| is_known(undone));
     }
 
-    /// Lets the history end at `source`: attempts that did not lead there count no longer, and those that did count again. Returns the number of the event that
-    /// started the first one that counts no longer.
-    pub(super) fn stand_at(&mut self, source: &ContinuationSource, seq: u64) -> Option<u64> {
+    /// Ends the history at `source`, because of the event `seq`: attempts that led there count, others no longer do. Returns the `seq` of the first attempt
+    /// that no longer counts; `None` if there is none.
+    pub(super) fn continue_at(&mut self, source: &ContinuationSource, seq: u64) -> Option<u64> {
         let (tip, history) = self.position_of(source)?;
-        self.stand(tip, history, seq)
+        self.set_tip(tip, history, seq)
     }
 
-    /// Lets the history end with the attempt `tip`.
-    fn stand(&mut self, tip: Option<u64>, history: u64, seq: u64) -> Option<u64> {
-        let (counting, unknown) = self.led_to(tip);
+    /// Makes `history` the current one, with the attempt `tip` as its newest; `None` where no attempt of it counts. The result is that of
+    /// [`continue_at`](Self::continue_at).
+    fn set_tip(&mut self, tip: Option<u64>, history: u64, seq: u64) -> Option<u64> {
+        let (counting, unlisted) = self.attempts_up_to(tip);
+        // Where the chain leads to an attempt that is no longer listed, it cannot be followed further: all older attempts of the history count.
         let counts = |attempt: &AttemptView| {
-            let is_older = attempt.number() < unknown && attempt.history == history;
+            let is_older = attempt.number() < unlisted && attempt.history == history;
             is_older || counting.contains(&attempt.number())
         };
         if history != self.history.current {
             self.forget_sums();
         }
         (self.history.tip, self.history.current) = (tip, history);
-        let undone = self.take_out(seq, |attempt| !counts(attempt));
+        let undone = self.remove_attempts(seq, |attempt| !counts(attempt));
         let first = undone.iter().filter_map(|undone| undone.attempt.seq).min();
         let newest = std::mem::take(&mut self.undone.newest);
         let left = std::mem::take(&mut self.history.left);
-        let known = newest.into_values().chain(left.into_values());
-        let (again, others): (Vec<_>, Vec<_>) = known.partition(|undone| counts(&undone.attempt));
+        let uncounted = newest.into_values().chain(left.into_values());
+        let (counts_again, others): (Vec<_>, Vec<_>) = uncounted.partition(|undone| counts(&undone.attempt));
         for UndoneAttempt {
             item,
             key,
             mut attempt,
             ..
-        } in again
+        } in counts_again
         {
             attempt.undone = false;
             if let Some(id) = &attempt.id {
@@ -129,10 +132,10 @@ impl RunView {
             }
             self.add_attempt(&item, key, attempt);
         }
-        self.put_aside(undone.into_iter().chain(others));
+        self.list_undone(undone.into_iter().chain(others));
         let start = self.history.start();
         (self.money.before, self.money.before_at_least) = (start.before, start.before_at_least);
-        // What a rollback was to undo is exactly that.
+        // A rollback marks attempts before it undoes them. They are removed by now, so no mark is needed.
         let counting = self
             .items
             .values_mut()
@@ -144,45 +147,47 @@ impl RunView {
         first
     }
 
-    /// Returns the attempts from `tip` back to the first one of its history. Where the view no longer has one of them, it is returned as well, else 0: older ones
-    /// stay as they are.
-    fn led_to(&self, tip: Option<u64>) -> (BTreeSet<u64>, u64) {
-        let before: BTreeMap<u64, Option<u64>> = self
+    /// Returns the numbers of the attempts from `tip` back to the first one of its history. Where an attempt on the way is no longer listed, they end before
+    /// it, and its number is the second value, which is else 0.
+    fn attempts_up_to(&self, tip: Option<u64>) -> (BTreeSet<u64>, u64) {
+        let predecessors: BTreeMap<u64, Option<u64>> = self
             .all_attempts()
             .map(|attempt| (attempt.number(), attempt.after))
             .collect();
-        let mut counting = BTreeSet::new();
+        let mut chain = BTreeSet::new();
         let mut at = tip;
         while let Some(number) = at {
-            let Some(after) = before.get(&number) else { break };
-            counting.insert(number);
-            at = after.filter(|after| *after < number);
+            let Some(before) = predecessors.get(&number) else {
+                break;
+            };
+            chain.insert(number);
+            at = before.filter(|before| *before < number);
         }
-        (counting, at.unwrap_or_default())
+        (chain, at.unwrap_or_default())
     }
 
-    /// Returns all attempts that are listed, those that count and those that do not.
+    /// Returns all listed attempts, those that count and those that do not.
     fn all_attempts(&self) -> impl Iterator<Item = &AttemptView> {
         let counting = self.items.values().flat_map(|item| item.attempts.values());
         let others = self.undone.newest.values().chain(self.history.left.values());
         counting.chain(others.map(|undone| &undone.attempt))
     }
 
-    /// Takes the attempts that are to count no longer out of their items.
-    pub(super) fn take_out(
+    /// Removes the attempts that the event `seq` undoes from their items.
+    pub(super) fn remove_attempts(
         &mut self,
         seq: u64,
-        is_meant: impl Fn(&AttemptView) -> bool,
+        is_undone: impl Fn(&AttemptView) -> bool,
     ) -> Vec<UndoneAttempt> {
-        let mut taken = Vec::new();
+        let mut removed = Vec::new();
         for (id, item) in &mut self.items {
-            let meant = item.attempts.iter().filter(|(_, attempt)| is_meant(attempt));
-            let meant: Vec<AttemptKey> = meant.map(|(key, _)| *key).collect();
-            for key in meant {
+            let undone = item.attempts.iter().filter(|(_, attempt)| is_undone(attempt));
+            let undone: Vec<AttemptKey> = undone.map(|(key, _)| *key).collect();
+            for key in undone {
                 if let Some(mut attempt) = item.attempts.remove(&key) {
                     attempt.undone = true;
                     let (item, by) = (id.clone(), seq);
-                    taken.push(UndoneAttempt {
+                    removed.push(UndoneAttempt {
                         item,
                         key,
                         by,
@@ -191,11 +196,12 @@ impl RunView {
                 }
             }
         }
-        taken
+        removed
     }
 
-    /// Lists attempts that count no longer with those of their history, or of earlier ones; the oldest ones are summed.
-    pub(super) fn put_aside(&mut self, attempts: impl IntoIterator<Item = UndoneAttempt>) {
+    /// Lists attempts that no longer count: in `undone` those since the start of the current history, in `history` the older ones. Where a list is full, its
+    /// oldest attempt is added to a sum.
+    pub(super) fn list_undone(&mut self, attempts: impl IntoIterator<Item = UndoneAttempt>) {
         let start = self.history.start().seq;
         for undone in attempts {
             let number = undone.attempt.number();
@@ -207,24 +213,24 @@ impl RunView {
             if list.len() > most
                 && let Some((_, oldest)) = list.pop_first()
             {
-                let of = self.history.starts.entry(oldest.attempt.history).or_default();
-                let forgotten = of.forgotten.get_or_insert_default();
+                let history = self.history.starts.entry(oldest.attempt.history).or_default();
+                let forgotten = history.forgotten.get_or_insert_default();
                 forgotten.add(oldest.key, &oldest.attempt);
             }
         }
         self.sum_forgotten();
     }
 
-    /// Adds the sums of the items to those of the history that is left.
+    /// Moves the sums of the items to the current history, before another one becomes current.
     fn forget_sums(&mut self) {
         let sums = self.items.values_mut().filter_map(|item| item.earlier.take());
         for sum in sums {
-            let left = self.history.starts.entry(self.history.current).or_default();
-            left.forgotten.get_or_insert_default().add_sum(&sum);
+            let current = self.history.starts.entry(self.history.current).or_default();
+            current.forgotten.get_or_insert_default().add_sum(&sum);
         }
     }
 
-    /// Sums the attempts since the start of the history that are not listed.
+    /// Updates the sum of the attempts since the start of the current history that are not listed and do not count.
     pub(super) fn sum_forgotten(&mut self) {
         let start = self.history.start().seq;
         let since = self.history.starts.values().filter(|known| known.seq >= start);
@@ -235,32 +241,36 @@ impl RunView {
         self.undone.earlier = sum;
     }
 
-    /// Returns the newest attempt of the history that a run continues at `source`, as the execution thread has it (STATE-50 to STATE-52), and the number of that
-    /// history; `None` where no attempt of its run is known.
+    /// Returns the attempt after which a run continues at `source`, as the execution thread has it (STATE-50 to STATE-52), and the number of its history. The
+    /// attempt is `None` before the first one of a history; the result is `None` where no attempt of the source's run is listed.
     fn position_of(&self, source: &ContinuationSource) -> Option<(Option<u64>, u64)> {
         let of_run = self
             .all_attempts()
             .filter(|attempt| attempt.run.as_ref() == Some(&source.run_id));
-        let mut run: Vec<&AttemptView> = of_run.collect();
-        run.sort_by_key(|attempt| attempt.number());
+        let mut of_run: Vec<&AttemptView> = of_run.collect();
+        of_run.sort_by_key(|attempt| attempt.number());
         let before = |attempt: &AttemptView| Some((attempt.after, attempt.history));
-        let (first, last) = (run.first()?, run.last()?);
-        let Some(after) = &source.after_codon else {
+        let (first, last) = (of_run.first()?, of_run.last()?);
+        let Some(codon) = &source.after_codon else {
             return before(first);
         };
-        let is_try = |attempt: &&AttemptView| attempt.id.as_ref() == Some(after);
-        let newest_first = run.iter().rev().copied();
-        let tries: Vec<&AttemptView> = newest_first
-            .skip_while(|attempt| !is_try(attempt))
-            .take_while(is_try)
+        // The newest attempts of the codon in a row, the newest first.
+        let is_of_codon = |attempt: &&AttemptView| attempt.id.as_ref() == Some(codon);
+        let newest_first = of_run.iter().rev().copied();
+        let attempts: Vec<&AttemptView> = newest_first
+            .skip_while(|attempt| !is_of_codon(attempt))
+            .take_while(is_of_codon)
             .collect();
         let sha = Some(&source.checkpoint_sha).filter(|sha| !sha.is_blank());
-        let at_rig = |attempt: &&&AttemptView| sha.is_some() && attempt.rig_checkpoint.as_ref() == sha;
-        if let Some(again) = tries.iter().rev().find(at_rig) {
-            return before(again);
+        // From the checkpoint after its rig, the codon itself is repeated.
+        let has_rig_checkpoint =
+            |attempt: &&&AttemptView| sha.is_some() && attempt.rig_checkpoint.as_ref() == sha;
+        if let Some(repeated) = attempts.iter().rev().find(has_rig_checkpoint) {
+            return before(repeated);
         }
-        let ended_there = |attempt: &&&AttemptView| sha.is_some() && attempt.checkpoint.as_ref() == sha;
-        let end = tries.iter().find(ended_there).or(tries.first()).unwrap_or(last);
+        let has_checkpoint = |attempt: &&&AttemptView| sha.is_some() && attempt.checkpoint.as_ref() == sha;
+        let end = attempts.iter().find(has_checkpoint).or(attempts.first());
+        let end = end.unwrap_or(last);
         Some((Some(end.number()), end.history))
     }
 }

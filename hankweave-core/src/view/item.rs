@@ -1,4 +1,4 @@
-//! Entries of the plan: codons and loops.
+//! Entries of the plan as a view shows them: codons and loops, with their attempts and checks.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::words::CHECK_FAILED;
 use crate::codon::LoopCheck;
 use crate::cost::Usd;
 
-/// Results of checks that an item keeps, newest first to go.
+/// Maximum number of check results of an item; those of the first iterations are dropped.
 pub(super) const CHECKS: usize = 8;
 
 /// Entry of the plan.
@@ -104,14 +104,15 @@ impl From<&LoopCheck> for CheckView {
 impl ItemView {
     /// Returns the position of the next attempt in `iteration`.
     pub(super) fn next_attempt(&self, iteration: u32) -> AttemptKey {
-        let evicted = self.earlier.and_then(|earlier| earlier.last);
-        let newest = self.newest_in(iteration).max(evicted);
+        // All listed attempts of the iteration may have been summed since.
+        let newest_summed = self.earlier.and_then(|earlier| earlier.last);
+        let newest = self.newest_in(iteration).max(newest_summed);
         let newest = newest.filter(|key| key.iteration == iteration);
         let attempt = newest.map_or(1, |key| key.attempt.saturating_add(1));
         AttemptKey { iteration, attempt }
     }
 
-    /// Returns the position of the newest attempt in `iteration`.
+    /// Returns the position of the newest listed attempt in `iteration`.
     pub(super) fn newest_in(&self, iteration: u32) -> Option<AttemptKey> {
         let of = |attempt| AttemptKey { iteration, attempt };
         let range = self.attempts.range(of(0)..=of(u32::MAX));
@@ -126,6 +127,7 @@ impl ItemView {
         shown.fold(earlier, |sum, cost| sum + cost)
     }
 
+    /// Adds the result of the check in `iteration`.
     pub(super) fn keep_check(&mut self, iteration: u32, check: CheckView) {
         self.checks.insert(iteration, check);
         while self.checks.len() > CHECKS {
@@ -133,8 +135,9 @@ impl ItemView {
         }
     }
 
-    /// Returns the bytes that the entry takes in JSON at most, without attempts.
+    /// Returns an upper bound for the length of the entry in JSON, in bytes, without attempts.
     pub(super) fn weight(&self, id: &str) -> usize {
+        // A text may double in JSON, where quotes are escaped; the numbers are for keys and punctuation.
         let optional = |text: &Option<String>| text.as_ref().map_or(0, |text| text.len() * 2 + 16);
         let texts = [&self.within, &self.until, &self.model, &self.asks].map(optional);
         let order: usize = self.order.iter().map(|id| id.len() + 3).sum();

@@ -6,7 +6,7 @@ use super::patch::difference;
 use super::run_view::RunView;
 use crate::wire::DirectPayload;
 
-/// A patch that is longer is sent as a view, in bytes.
+/// Length of the longest patch that is sent, in bytes; in place of a longer one the complete view is sent.
 const MAX_PATCH_BYTES: usize = 64 * 1024;
 
 impl RunView {

@@ -1,6 +1,6 @@
 //! View of a run: one pure fold of its events, which every screen, page and exporter draws (WIRE-36).
 //!
-//! [`RunView::take`] takes an entry of the journal in. The view is its own state: stored as JSON and read back it continues with the next event. Its
+//! [`RunView::take`] applies an entry of the journal. The view is its own state: stored as JSON and read back, it continues with the next event. Its
 //! size is always bounded: see [`MAX_VIEW_BYTES`]. It holds no `null`, so that the [`difference`] of two views is a merge patch (RFC 7396), and no
 //! transcript, tool output or file content, which clients request where they show it.
 

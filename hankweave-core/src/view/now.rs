@@ -14,11 +14,11 @@ use crate::wire::{AgentAction, Event, ProgressKind};
 /// Subject of a wait for the end of a usage limit.
 pub(super) const USAGE_LIMIT: &str = "usage limit";
 
-/// Lines that a view keeps.
+/// Maximum number of lines that a view keeps.
 const LINES: usize = 20;
-/// Sub-agents that a view follows.
+/// Maximum number of sub-agents that a view follows.
 const AGENTS: usize = 32;
-/// Open tool uses that a view follows; one that starts a sub-agent is among the newest.
+/// Maximum number of open tool uses that a view follows; the oldest is dropped.
 const TOOLS: usize = 32;
 
 /// Open attempt.
@@ -169,9 +169,10 @@ impl CurrentAttempt {
         self.tools.values().max_by_key(|tool| tool.seq)
     }
 
-    /// Takes in a message or an action.
+    /// Applies an event to the tools, sub-agents and lines. What a sub-agent says or does is shown with it, not as a line of the attempt.
     pub(super) fn take(&mut self, event: &Event, at: Timestamp, seq: u64) {
         let line = line_of(event).map(|line| excerpt(&line, LINE));
+        // The tool use that started the sub-agent of this event; `None` for the agent itself.
         let by = match event {
             Event::AssistantAction {
                 action,
@@ -183,7 +184,7 @@ impl CurrentAttempt {
             } => {
                 if let (AgentAction::ToolUse, Some(id)) = (action, tool_use_id) {
                     let title = title_of_tool_use(tool_name.as_deref(), tool_input.as_ref());
-                    self.open(id, excerpt(title, TITLE), parent_tool_use_id.as_deref(), at, seq);
+                    self.open_tool(id, excerpt(title, TITLE), parent_tool_use_id.as_deref(), at, seq);
                 }
                 parent_tool_use_id.as_deref()
             }
@@ -203,13 +204,13 @@ impl CurrentAttempt {
             self.forget_earlier_check();
         }
         match (by, line) {
-            (Some(by), line) => self.speaks(&excerpt(by, NAME), line, seq),
-            (None, Some(line)) => self.push(line, seq),
+            (Some(by), line) => self.note_sub_agent(&excerpt(by, NAME), line, seq),
+            (None, Some(line)) => self.push_line(line, seq),
             (None, None) => {}
         }
     }
 
-    /// Removes the lines up to the check before, after which the agent continued: those of a failure are of the last time alone.
+    /// Removes the lines up to the previous failed check, after which the agent continued: a failure shows only the lines since then.
     fn forget_earlier_check(&mut self) {
         let mut lines = self.lines.iter().rev();
         let before = lines.find(|(_, line)| line.starts_with(CHECK_FAILED));
@@ -218,14 +219,14 @@ impl CurrentAttempt {
         }
     }
 
-    pub(super) fn push(&mut self, line: String, seq: u64) {
+    fn push_line(&mut self, line: String, seq: u64) {
         self.lines.insert(seq, line);
         while self.lines.len() > LINES {
             self.lines.pop_first();
         }
     }
 
-    fn open(&mut self, id: &str, title: String, by: Option<&str>, since: Timestamp, seq: u64) {
+    fn open_tool(&mut self, id: &str, title: String, by: Option<&str>, since: Timestamp, seq: u64) {
         let by = by.map(|by| excerpt(by, NAME));
         let tool = OpenTool {
             title,
@@ -240,8 +241,8 @@ impl CurrentAttempt {
         }
     }
 
-    /// Notes the last words of a sub-agent; a new one starts with them.
-    fn speaks(&mut self, id: &str, line: Option<String>, seq: u64) {
+    /// Notes the last line of the sub-agent that the tool use `id` started; adds the sub-agent if it is new.
+    fn note_sub_agent(&mut self, id: &str, line: Option<String>, seq: u64) {
         if !self.agents.contains_key(id) && self.agents.len() >= AGENTS {
             return;
         }

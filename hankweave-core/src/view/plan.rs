@@ -12,24 +12,27 @@ use crate::document::{PlanEntry, PlanExtension, PlannedCodon, SharedList};
 use crate::id::{CodonId, LoopId};
 use crate::wire::{Event, HankTitle};
 
-/// Entries that a view shows.
+/// Maximum number of entries that a view shows.
 const ITEMS: usize = 500;
-/// Bytes of JSON that they take without attempts.
+/// Maximum length of these entries in JSON without attempts, in bytes.
 const ITEM_BYTES: usize = 64 * 1024;
-/// Attempts that a view shows one by one; older ones are summed in their item.
+/// Maximum number of attempts that a view shows one by one; older ones are summed in their item.
 const ATTEMPTS: usize = 200;
-/// Entries before the current one that a long plan shows.
+/// Number of entries before the current one that are shown of a plan longer than `ITEMS`.
 const BEFORE: usize = 50;
 
-/// An entry of the plan that is not laid out yet.
+/// A codon of the plan that is to be added to the view.
 struct Layout<'p> {
+    /// Id in hank.json.
     id: &'p str,
+    /// Loop that holds it.
     within: Option<&'p LoopId>,
+    /// Configuration; `None` where the plan does not have it.
     codon: Option<&'p PlannedCodon>,
 }
 
 impl RunView {
-    /// Lays out a plan; what is known of its entries stays.
+    /// Makes the items of a new plan; items of the plan before it keep their attempts and checks.
     pub(super) fn replace_plan(&mut self, plan: &SharedList<PlanEntry>) {
         let mut seen = std::collections::HashSet::new();
         let entries = plan.iter().map(|entry| Layout {
@@ -44,11 +47,11 @@ impl RunView {
             true => current.unwrap_or_default().saturating_sub(BEFORE),
             false => 0,
         };
-        let mut known = std::mem::take(&mut self.items);
+        let mut previous = std::mem::take(&mut self.items);
         self.order.clear();
         let (mut weight, mut shown) = (0, 0);
         for entry in &entries[first..] {
-            weight += self.lay_out(entry, known.remove(entry.id), &mut known);
+            weight += self.lay_out(entry, previous.remove(entry.id), &mut previous);
             shown += 1;
             if weight > ITEM_BYTES || shown == ITEMS {
                 break;
@@ -58,7 +61,7 @@ impl RunView {
         self.omitted.after = entries.len() - first - shown;
     }
 
-    /// Takes in the description of a run; other events change nothing.
+    /// Applies the description of a run; other events change nothing.
     pub(super) fn describe(&mut self, event: &Event) {
         let Event::RunDescribed {
             hank,
@@ -89,7 +92,7 @@ impl RunView {
         }
     }
 
-    /// Lays out what a loop adds to the plan.
+    /// Adds the entries by which a loop extends the plan.
     pub(super) fn extend_plan(&mut self, extension: &PlanExtension) {
         for added in &extension.entries {
             let entry = Layout {
@@ -104,7 +107,7 @@ impl RunView {
         }
     }
 
-    /// Makes sure that a codon which starts has an entry.
+    /// Adds an item for a codon that starts, unless the view has one.
     pub(super) fn find_or_lay_out(&mut self, codon: &CodonId, within: Option<&LoopId>) {
         let id = codon.configured();
         if self.items.contains_key(id) {
@@ -121,7 +124,8 @@ impl RunView {
         self.make_room();
     }
 
-    /// Adds an entry at the end; returns the bytes that it takes.
+    /// Adds a codon at the end, with its loop if that is new; returns the length that both add to the JSON, in bytes. `known` is its item from the previous
+    /// plan, and `loops` has the items of that plan's loops.
     fn lay_out(
         &mut self,
         entry: &Layout<'_>,
@@ -133,20 +137,20 @@ impl RunView {
         item.describe(entry);
         let mut weight = item.weight(entry.id);
         match entry.within.map(LoopId::as_str) {
-            Some(of) if of != entry.id => {
-                if !self.items.contains_key(of) {
-                    let mut found = loops.remove(of).unwrap_or_default();
-                    found.kind = ItemKind::Loop;
-                    found.order.clear();
-                    if found.name.is_empty() {
-                        found.name = excerpt(of, NAME);
+            Some(loop_id) if loop_id != entry.id => {
+                if !self.items.contains_key(loop_id) {
+                    let mut loop_item = loops.remove(loop_id).unwrap_or_default();
+                    loop_item.kind = ItemKind::Loop;
+                    loop_item.order.clear();
+                    if loop_item.name.is_empty() {
+                        loop_item.name = excerpt(loop_id, NAME);
                     }
-                    weight += found.weight(of);
-                    self.items.insert(of.to_owned(), found);
-                    self.order.push(of.to_owned());
+                    weight += loop_item.weight(loop_id);
+                    self.items.insert(loop_id.to_owned(), loop_item);
+                    self.order.push(loop_id.to_owned());
                 }
-                if let Some(found) = self.items.get_mut(of) {
-                    found.order.push(entry.id.to_owned());
+                if let Some(loop_item) = self.items.get_mut(loop_id) {
+                    loop_item.order.push(entry.id.to_owned());
                     weight += entry.id.len() + 3;
                 }
             }
@@ -156,16 +160,16 @@ impl RunView {
         weight
     }
 
-    /// Takes the first entries out as long as there are too many.
+    /// Removes the first entries, a loop with its codons, while the plan has too many or they are too long.
     fn make_room(&mut self) {
         let weight = |view: &Self| view.items.iter().map(|(id, item)| item.weight(id)).sum::<usize>();
         while self.order.len() > 1 && (self.items.len() > ITEMS || weight(self) > ITEM_BYTES) {
             let first = self.order.remove(0);
-            let gone = self.items.remove(&first).map_or(Vec::new(), |item| item.order);
-            for id in &gone {
+            let codons_of_loop = self.items.remove(&first).map_or(Vec::new(), |item| item.order);
+            for id in &codons_of_loop {
                 self.items.remove(id);
             }
-            self.omitted.before += gone.len().max(1);
+            self.omitted.before += codons_of_loop.len().max(1);
         }
     }
 

@@ -1,4 +1,5 @@
-//! View of a state document, for directories whose journal is not read (WIRE-36).
+//! View of a state document, for directories whose journal is not read (WIRE-36). [`RunView::of_state`] makes it; of a live run, the reader adds the question,
+//! the activity and the description, which the document does not have.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +19,9 @@ use crate::time::Timestamp;
 use crate::wire::Event;
 
 impl RunView {
-    /// Returns the view of a document after the event `seq`; 0 where that is not known. `thread` is the one that ends in its newest run.
+    /// Returns the view of a document after the event `seq`; 0 where the number is not known. `thread` is the execution thread that ends in its newest run.
     ///
-    /// Costs of the whole history are read, but only the newest attempts are laid out. Lines, files and waits are those of the events that follow.
+    /// Money counts all attempts, but only the newest attempts are listed. Lines, files and waits come only from events that are applied later.
     #[must_use]
     pub fn of_state(state: &HankweaveState, thread: &ExecutionThread, seq: u64) -> Self {
         let mut view = Self {
@@ -31,10 +32,11 @@ impl RunView {
         view.money.spent = state.total_spend();
         let counted = CeilingUse::of(Ceiling::default(), state).spent();
         view.money.before = view.money.spent.saturating_sub(counted);
-        let own = thread::runs_of_history(state);
-        let is_unknown = |run: &Arc<RunRecord>| run.cost_is_lower_bound();
-        view.money.at_least = state.runs.iter().take(own).any(is_unknown);
-        view.money.before_at_least = state.runs.iter().skip(own).any(is_unknown);
+        // The newest run is the first of `runs`.
+        let in_history = thread::runs_of_history(state);
+        let is_lower_bound = |run: &Arc<RunRecord>| run.cost_is_lower_bound();
+        view.money.at_least = state.runs.iter().take(in_history).any(is_lower_bound);
+        view.money.before_at_least = state.runs.iter().skip(in_history).any(is_lower_bound);
         let newest = state.runs.front().map(|run| run.spend());
         view.money.before_run = view.money.spent.saturating_sub(newest.unwrap_or_default());
         view.history.starts.insert(
@@ -43,7 +45,7 @@ impl RunView {
                 seq: 0,
                 before: view.money.before,
                 before_at_least: view.money.before_at_least,
-                forgotten: undone(state, thread),
+                forgotten: sum_undone(state, thread),
             },
         );
         view.sum_forgotten();
@@ -78,7 +80,7 @@ impl RunView {
         view
     }
 
-    /// Takes in the question for which a live run waits, from [`Event::ApprovalRequested`].
+    /// Adds the question whose answer a live run awaits, from [`Event::ApprovalRequested`].
     #[must_use]
     pub fn with_question(mut self, asked: AskedApproval) -> Self {
         if !self.state.has_ended() {
@@ -90,7 +92,7 @@ impl RunView {
         self
     }
 
-    /// Takes in what a live run does at the moment, from its newest [`Event::Progress`].
+    /// Adds what a live run does at the moment, from its newest [`Event::Progress`].
     #[must_use]
     pub fn with_activity(mut self, activity: CurrentActivity) -> Self {
         self.activity = Some(activity);
@@ -98,7 +100,7 @@ impl RunView {
         self
     }
 
-    /// Takes in the names, limits and loops of a run, from [`Event::run_described`].
+    /// Adds the names, limits and loops of a run, from [`Event::run_described`].
     #[must_use]
     pub fn with_description(mut self, description: &Event) -> Self {
         self.describe(description);
@@ -106,7 +108,7 @@ impl RunView {
         self
     }
 
-    /// Sets the time at work of the open attempt until `now`, as its run measures it: a suspension is none of it (S12).
+    /// Sets the time at work of the open attempt until `now` to `worked`, as its run measures it, without suspensions (S12).
     #[must_use]
     pub fn with_time_at_work(mut self, worked: Duration, now: Timestamp) -> Self {
         let item = self.now.as_ref().map(|open| (open.item.clone(), open.key()));
@@ -114,19 +116,19 @@ impl RunView {
         if let Some((attempt, began)) =
             attempt.and_then(|attempt| attempt.began.map(|began| (attempt, began)))
         {
-            let others = now.since(began).saturating_sub(worked);
-            attempt.suspended_ms = u64::try_from(others.as_millis()).unwrap_or(u64::MAX);
+            let suspended = now.since(began).saturating_sub(worked);
+            attempt.suspended_ms = u64::try_from(suspended.as_millis()).unwrap_or(u64::MAX);
         }
         self
     }
 
-    /// Notes that the run still worked at a time that no event reports, before [`mark_crashed`](Self::mark_crashed).
+    /// Notes that the run still worked at `at`, which no event reports, before [`mark_crashed`](Self::mark_crashed).
     pub fn note_alive(&mut self, at: Option<Timestamp>) {
         self.at = self.at.max(at);
     }
 
-    /// Turns a run that is recorded as running, and whose process no longer exists, into a crashed one. Its open attempt has `worked` at least;
-    /// `None` where only the last sign of life is known.
+    /// Turns a run that is recorded as running, and whose process no longer exists, into a crashed one. `worked` is the least time at work of its open attempt;
+    /// `None` where only the time of the last event is known.
     pub fn mark_crashed(&mut self, worked: Option<Duration>) {
         if self.state.has_ended() || self.state == RunState::Planned {
             return;
@@ -139,15 +141,15 @@ impl RunView {
             && let Some(item) = self.items.get_mut(&now.item)
             && let Some(attempt) = item.attempts.get_mut(&now.key())
         {
-            let until_newest = || attempt.worked(self.at.unwrap_or(Timestamp::UNIX_EPOCH));
-            let worked = worked.unwrap_or_else(until_newest);
+            let until_last_event = || attempt.worked(self.at.unwrap_or(Timestamp::UNIX_EPOCH));
+            let worked = worked.unwrap_or_else(until_last_event);
             attempt.duration_ms = u64::try_from(worked.as_millis()).ok();
             attempt.state = AttemptState::Crashed;
         }
         self.reword();
     }
 
-    /// Adds a codon of the thread that comes after `older` others.
+    /// Adds the attempt that a codon of the thread records, after `older` other ones.
     fn add_record(&mut self, record: &ThreadCodon, older: u64) {
         let codon = &*record.codon;
         let (id, place) = (codon.codon_id(), codon.loop_context());
@@ -182,8 +184,8 @@ impl RunView {
     }
 }
 
-/// Sums the attempts of the history that are not in the thread.
-fn undone(state: &HankweaveState, thread: &ExecutionThread) -> Option<EarlierAttempts> {
+/// Sums the attempts of the history that are not in the thread: they were undone.
+fn sum_undone(state: &HankweaveState, thread: &ExecutionThread) -> Option<EarlierAttempts> {
     let mut sum: Option<EarlierAttempts> = None;
     for (run, at) in thread.undone_codons(state) {
         let codon = &run.codons[at];
@@ -200,7 +202,7 @@ fn undone(state: &HankweaveState, thread: &ExecutionThread) -> Option<EarlierAtt
 }
 
 impl RunState {
-    /// Returns the state of a recorded run. One whose process no longer exists is recorded as running until the next start.
+    /// Returns the state of a recorded run. A run that crashed stays recorded as running until the next run starts.
     #[must_use]
     pub fn of_record(run: &RunRecord) -> Self {
         match run.status {
@@ -213,7 +215,7 @@ impl RunState {
 }
 
 impl AttemptView {
-    /// Returns the attempt of a record.
+    /// Returns the attempt that a codon's record describes.
     #[must_use]
     pub fn of_record(codon: &CodonExecution) -> Self {
         let reason = codon.failure_reason();

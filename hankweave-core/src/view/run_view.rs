@@ -438,6 +438,7 @@ impl RunView {
         Some((key, item.attempts.get(&key)?))
     }
 
+    /// Returns the newest attempt of a codon, to change it.
     pub(super) fn attempt_of(&mut self, codon: &CodonId) -> Option<&mut AttemptView> {
         let item = self.items.get_mut(codon.configured())?;
         let key = item.newest_in(codon.iteration())?;
@@ -450,7 +451,7 @@ impl RunView {
         self.items.get_mut(&within)
     }
 
-    /// Enters a state.
+    /// Sets the state and, where that changes it, the time since when it lasts.
     pub(super) fn enter(&mut self, state: RunState, at: Timestamp) {
         if self.state != state {
             (self.state, self.since) = (state, Some(at));

@@ -1,4 +1,4 @@
-//! Texts of a view: one line, cut (WIRE-38).
+//! Cuts the texts of a view to one line of limited length (WIRE-38).
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::codon::MOST_ASKED;
 pub(super) const LINE: usize = 400;
 /// Longest purpose of a run, in bytes of JSON.
 pub(super) const GOAL: usize = 320;
-/// Longest reason of a failure, in bytes of JSON: with the place in the hank that helps.
+/// Longest reason of a failure, in bytes of JSON: longer than a title, as it may name the place in hank.json that helps.
 pub(super) const REASON: usize = 184;
 /// Longest title or message, in bytes of JSON.
 pub(super) const TITLE: usize = 160;
@@ -21,6 +21,7 @@ pub(super) const NAME: usize = 96;
 #[must_use]
 pub fn excerpt(text: &str, most: usize) -> String {
     let ellipsis = '…'.len_utf8();
+    // `used` is the length of the line in JSON; up to `end` an ellipsis still fits after the text.
     let (mut line, mut used, mut end) = (String::new(), 0, 0);
     for c in text.trim().chars() {
         let c = if c.is_control() { ' ' } else { c };
@@ -29,10 +30,10 @@ pub fn excerpt(text: &str, most: usize) -> String {
             c => c.len_utf8(),
         };
         if used > most {
-            let word = line[..end].rfind(' ').filter(|word| *word > end / 2);
+            let last_space = line[..end].rfind(' ').filter(|space| *space > end / 2);
             let end = match line[end..].starts_with(' ') {
                 true => end,
-                false => word.unwrap_or(end),
+                false => last_space.unwrap_or(end),
             };
             line.truncate(end);
             line.push('…');
@@ -49,7 +50,7 @@ pub fn excerpt(text: &str, most: usize) -> String {
 /// Returns the beginning of a prompt in one line, as records keep it.
 #[must_use]
 pub fn prompt_excerpt(prompt: &str) -> String {
-    // Each word takes a byte at least.
+    // Each word takes a byte at least, so no later word fits.
     let words: Vec<&str> = prompt.split_whitespace().take(MOST_ASKED).collect();
     excerpt(&words.join(" "), MOST_ASKED)
 }

@@ -1,4 +1,4 @@
-//! State events in a view.
+//! State events in a view: [`RunView::take`] passes each to `transition`, which updates the run, the attempts and the plan.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ use crate::event::StateEvent;
 use crate::id::{CheckpointSha, CodonId, RunId};
 use crate::time::Timestamp;
 
-/// Metadata of the end of a codon that a view shows.
+/// Metadata at the end of a codon, as far as a view shows it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct EndedCodon {
@@ -32,13 +32,14 @@ struct EndedCodon {
 }
 
 impl RunView {
-    pub(super) fn transition(&mut self, event: &StateEvent, number: usize, at: Timestamp, seq: u64) {
+    /// Applies a state event, after which `run_count` runs are recorded.
+    pub(super) fn transition(&mut self, event: &StateEvent, run_count: usize, at: Timestamp, seq: u64) {
         match event {
             StateEvent::RunStarted {
                 run_id,
                 starting_conditions,
                 ..
-            } => self.start_run(run_id, starting_conditions, (number, at, seq)),
+            } => self.start_run(run_id, starting_conditions, (run_count, at, seq)),
             StateEvent::RunCompleted { .. } => self.end_run(RunState::Completed, at),
             StateEvent::RunFailed {
                 interrupted_by,
@@ -51,9 +52,9 @@ impl RunView {
             }
             StateEvent::RunCrashed { run_id, .. } => {
                 self.crash_attempt(run_id, at);
-                // The next start has found the crash; what was waited for ended before.
-                let life = self.crashed_attempt(run_id).and_then(AttemptView::last_at_work);
-                self.end_waits(life.unwrap_or(at));
+                // The crash was found at `at`, when the next run started. The waits ended earlier, with the process of the crashed run.
+                let last_at_work = self.crashed_attempt(run_id).and_then(AttemptView::last_at_work);
+                self.end_waits(last_at_work.unwrap_or(at));
                 self.end_run(RunState::Crashed, at);
             }
             StateEvent::CodonStarted {
@@ -172,7 +173,7 @@ impl RunView {
         (self.interrupted_by, self.cause, self.rollback) = (None, None, None);
         self.money.before_run = self.money.spent;
         if let Some(source) = conditions.source() {
-            self.stand_at(source, seq);
+            self.continue_at(source, seq);
         }
         self.rehearsal = matches!(conditions, StartingConditions::Fresh { rehearsal: true, .. });
         if let StartingConditions::Fresh { .. } = conditions {
@@ -194,7 +195,7 @@ impl RunView {
         self.enter(state, at);
     }
 
-    /// Ends all waits for a clock with a run that ended then, however long they were to last.
+    /// Ends all waits except those for an answer at the latest at `at`, when the run ended.
     pub(super) fn end_waits(&mut self, at: Timestamp) {
         let waits = self.waits.values_mut();
         for wait in waits.filter(|wait| wait.kind != WaitKind::Approval) {
@@ -210,18 +211,20 @@ impl RunView {
         attempts.find(|attempt| attempt.state == AttemptState::Crashed && attempt.run.as_ref() == Some(run))
     }
 
-    /// Marks the attempt that the crash of a run interrupted. Where it cost more than is known, an event of its own has closed it before, with the time at
-    /// which the crash was noticed.
+    /// Marks the attempt that the crash of a run interrupted. It is the open one; or, where it cost more than is known, one that an event before this closed as
+    /// crashed, with the time at which the crash was noticed.
     fn crash_attempt(&mut self, run: &RunId, at: Timestamp) {
         let open = self.now.take().map(|now| (now.item.clone(), now.key()));
-        let is_cut_off = |attempt: &AttemptView| {
+        let is_closed_as_crashed = |attempt: &AttemptView| {
             let message = attempt.why.as_ref().and_then(|why| why.message.as_deref());
             attempt.run.as_ref() == Some(run) && message == Some(CRASHED_IN_WORDS)
         };
         for (id, item) in &mut self.items {
             for (key, attempt) in &mut item.attempts {
-                let is_open = open.as_ref().is_some_and(|(of, open)| of == id && open == key);
-                if is_open || is_cut_off(attempt) {
+                let is_open = open
+                    .as_ref()
+                    .is_some_and(|(item, attempt)| item == id && attempt == key);
+                if is_open || is_closed_as_crashed(attempt) {
                     attempt.state = AttemptState::Crashed;
                     attempt.ended.get_or_insert(at);
                     self.problem
@@ -231,7 +234,7 @@ impl RunView {
         }
     }
 
-    /// Marks the newest attempt of a codon as replaced, if a fallback continues at once in its place, in this run.
+    /// Marks the newest attempt of a codon as replaced, if the agent that is chosen now is a fallback in the same run.
     fn replace_agent(&mut self, id: &CodonId, chosen: &ChosenAgent) {
         let run = self.run.as_ref().map(|run| run.id.clone());
         let Some(attempt) = self.attempt_of(id) else {
@@ -321,7 +324,7 @@ impl RunView {
         if let Some(check) = &end.loop_check
             && let Some(of) = self.loop_of(id.configured())
         {
-            // The last line of its output, which `check.completed` has, is more useful than the recorded prompt.
+            // A result from `check.completed` stays: the last line of the output is more useful than the recorded words.
             of.checks
                 .entry(id.iteration())
                 .or_insert_with(|| CheckView::from(check));
@@ -331,7 +334,7 @@ impl RunView {
             self.problem = Some(ProblemView { item, attempt, tail });
         }
         if let Some(until) = until {
-            // A limit that is met again although it has ended is waited for as well; the run reports how long.
+            // A limit may be met again after its end has passed. The run then waits as well, and reports until when.
             let to = until.max(at);
             let wait = WaitView {
                 item: Some(id.configured().to_owned()),
@@ -351,7 +354,7 @@ impl RunView {
         }
     }
 
-    /// Takes an answer in, and ends the wait for it.
+    /// Applies the answer to an approval, and ends the wait for it.
     fn answer(&mut self, answer: &Approval, recorded: Timestamp) {
         let at = answer.given_at(recorded);
         self.approved = Some(answer.granted);

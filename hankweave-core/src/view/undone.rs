@@ -108,9 +108,9 @@ impl UndoView {
 }
 
 impl RunView {
-    /// Takes in that the files were rolled back to a position.
+    /// Applies a rollback of the files to a position.
     pub(super) fn roll_back(&mut self, pending: &PendingRollback, at: Timestamp, seq: u64) {
-        let first = self.stand_at(&pending.source, seq);
+        let first = self.continue_at(&pending.source, seq);
         if let Some(first) = first {
             self.files.roll_back(first);
         }
@@ -123,29 +123,29 @@ impl RunView {
         self.undo = operation.map(UndoView::of);
     }
 
-    /// Takes out the attempts that a rollback was to undo.
+    /// Undoes the attempts that the start of a rollback marked.
     pub(super) fn undo_marked(&mut self, seq: u64) {
-        let marked = self.take_out(seq, |attempt| attempt.undone);
+        let marked = self.remove_attempts(seq, |attempt| attempt.undone);
         if marked.is_empty() {
             return;
         }
-        self.put_aside(marked);
+        self.list_undone(marked);
         let counting = self.items.values().flat_map(|item| item.attempts.values());
         self.history.tip = counting.map(AttemptView::number).max();
         self.forget_iterations();
     }
 
-    /// Drops the iterations and checks of loops whose attempts count no longer.
+    /// Forgets the iterations and checks whose attempts no longer count. A loop is checked after its last codon, any other item after itself.
     pub(super) fn forget_iterations(&mut self) {
+        let newest_of = |codon: &String| {
+            let attempts = &self.items.get(codon)?.attempts;
+            attempts.keys().next_back().map(|key| key.iteration)
+        };
         let loops = self.items.iter().filter(|(_, item)| !item.order.is_empty());
         let loops = loops.map(|(id, item)| {
-            let newest = item.order.iter().filter_map(|codon| {
-                let attempts = &self.items.get(codon)?.attempts;
-                attempts.keys().next_back().map(|key| key.iteration)
-            });
-            let last = item.order.last().and_then(|codon| self.items.get(codon));
-            let checked = last.and_then(|last| last.attempts.keys().next_back().map(|key| key.iteration));
-            (id.clone(), newest.max(), checked)
+            let newest = item.order.iter().filter_map(newest_of).max();
+            let checked = item.order.last().and_then(newest_of);
+            (id.clone(), newest, checked)
         });
         let loops: Vec<_> = loops.collect();
         for (id, newest, checked) in loops {

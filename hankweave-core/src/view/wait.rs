@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::CodonId;
 use crate::time::{SHORTEST_WAIT, Timestamp};
 
-/// Waits that a view lists.
+/// Maximum number of waits that a view lists.
 const WAITS: usize = 40;
 
 /// One wait.
@@ -79,8 +79,8 @@ pub struct AnsweredApproval {
     pub at: Timestamp,
 }
 
-/// Ends the waits of a codon that starts: another agent has taken over, or the user has not waited longer. A wait for a limit that is shorter than
-/// `SHORTEST_WAIT` is dropped.
+/// Ends the waits of a codon for a retry or a usage limit, because it starts: with another agent, or because the user did not wait longer. A wait for a limit
+/// that was shorter than `SHORTEST_WAIT` is removed.
 pub(super) fn end_for_start(waits: &mut BTreeMap<u64, WaitView>, codon: &CodonId, at: Timestamp) {
     waits.retain(|_, wait| {
         let is_own =
@@ -93,8 +93,8 @@ pub(super) fn end_for_start(waits: &mut BTreeMap<u64, WaitView>, codon: &CodonId
     });
 }
 
-/// Takes in that the run waits until `to` for the usage limit that its newest wait is about; whether it is.
-pub(super) fn wait_for_limit(
+/// Sets the end of the newest wait, if it is the wait of `codon` for a usage limit; else returns `false`.
+pub(super) fn set_end_of_limit(
     waits: &mut BTreeMap<u64, WaitView>,
     codon: Option<&CodonId>,
     to: Option<Timestamp>,
@@ -110,10 +110,10 @@ pub(super) fn wait_for_limit(
 /// Adds a wait, unless it is the newest one reported again.
 pub(super) fn add(waits: &mut BTreeMap<u64, WaitView>, seq: u64, wait: WaitView) {
     let newest = waits.values().next_back();
-    let known = newest.is_some_and(|known| {
-        (known.kind, known.to, known.n, &known.item) == (wait.kind, wait.to, wait.n, &wait.item)
+    let is_listed = newest.is_some_and(|newest| {
+        (newest.kind, newest.to, newest.n, &newest.item) == (wait.kind, wait.to, wait.n, &wait.item)
     });
-    if known {
+    if is_listed {
         return;
     }
     waits.insert(seq, wait);

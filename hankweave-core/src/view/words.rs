@@ -1,4 +1,4 @@
-//! Words of events: the lines of a view (WIRE-39).
+//! Words for people: the lines by which a view shows events, titles of tool uses, and other phrases (WIRE-39).
 
 use serde_json::Value;
 
@@ -21,7 +21,8 @@ const SUBJECTS: [&str; 8] = [
 /// Start of the line of a check that did not pass.
 pub(super) const CHECK_FAILED: &str = "check failed";
 
-/// Returns why a run or codon was stopped, after `stopped`: `stopped: interrupted by SIGINT`, `stopped on request`.
+/// Returns `stopped` followed by the cause, such as `stopped: interrupted by SIGINT`. If the cause itself starts with `stopped`, the word is not repeated:
+/// `stopped on request`.
 #[must_use]
 pub fn stopped_words(stopped: &str, cause: &str) -> String {
     match cause.strip_prefix("stopped ") {
@@ -151,7 +152,7 @@ pub fn line_of(event: &Event) -> Option<String> {
     })
 }
 
-/// Describes the room that the record takes, of that which it may take.
+/// Describes how much of its limit the record in `.hankweave` takes.
 #[must_use]
 pub fn disk_words(used: u64, limit: u64) -> String {
     let percent = u128::from(used) * 100 / u128::from(limit.max(1));

@@ -1,4 +1,4 @@
-//! Current activity, or the reason for idleness.
+//! Kinds of lengthy activity, for the event `progress`, and reasons why nothing runs, for `server.idle`.
 
 use serde::{Deserialize, Serialize};
 

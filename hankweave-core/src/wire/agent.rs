@@ -1,4 +1,4 @@
-//! Agents' output, as clients get it.
+//! Parts of events about agents: kinds of their actions, and how they ended.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The event `budget.summary`.
+//! Parts of the event `budget.summary`: budgets of a run and of its codons, and the usage of each.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The checkpoints that are recorded, as clients get them (WIRE-20).
+//! Recorded checkpoints, as the answer to `checkpoint.list` has them (WIRE-20), and files that are missing in a checkpoint.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Client to server commands (WIRE-8).
+//! Commands of clients to the server (WIRE-8).
 
 use std::fmt;
 
@@ -200,8 +200,8 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether a client in read-only mode may send it, which is also allowed while the run is being stopped (WIRE-6, WIRE-14).
-    /// To [stop the server](Self::stops_the_server) takes more than a token for reading (WIRE-7).
+    /// Whether a client may send the command also in read-only mode, and also while the run is being stopped (WIRE-6, WIRE-14).
+    /// A command that [stops the server](Self::stops_the_server) needs more than a token for reading (WIRE-7).
     #[must_use]
     pub const fn is_always_allowed(&self) -> bool {
         match self {
@@ -350,7 +350,7 @@ impl<'de> Deserialize<'de> for ShaPrefix {
     }
 }
 
-/// A text for people or the record.
+/// Rule for the length of a text for people or the record; reading one checks it and keeps nothing.
 pub(super) struct Reason;
 
 impl<'de> Deserialize<'de> for Reason {

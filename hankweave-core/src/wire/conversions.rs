@@ -1,4 +1,4 @@
-//! Events and answers made of what they report.
+//! Conversions into the messages of the protocol: from state events, agent events, hanks and answers.
 
 use std::borrow::Cow;
 
@@ -33,7 +33,7 @@ impl Event {
 
     /// Returns the event of an agent's output in its codon; `None` for output that clients get in another form: sessions, usage and ends.
     ///
-    /// The name of a tool may be unknown and the time of its call is not known here.
+    /// A tool result has the time 0 and perhaps no name: only the caller knows when the tool was called, and by which name.
     #[must_use]
     pub fn of_agent(codon_id: CodonId, event: AgentEvent) -> Option<Self> {
         let action = |codon_id, action, content, parent_tool_use_id| Self::AssistantAction {
@@ -125,7 +125,7 @@ impl Event {
         }
     }
 
-    /// Sets the purpose of a run whose hank does not describe it.
+    /// Sets the purpose in the description of a run that has none.
     #[must_use]
     pub fn or_goal(mut self, otherwise: impl FnOnce() -> Option<String>) -> Self {
         if let Self::RunDescribed {
@@ -148,7 +148,7 @@ impl Event {
         }
     }
 
-    /// Returns the description of a rehearsal, out of that of a run.
+    /// Sets in the description of a run whether the run is a rehearsal.
     #[must_use]
     pub fn of_rehearsal(mut self, is_rehearsal: bool) -> Self {
         if let Self::RunDescribed { rehearsal, .. } = &mut self {

@@ -1,4 +1,4 @@
-//! Description of a codon before it starts, for a client that asks (WIRE-52).
+//! Description of a codon before it starts: the answer to the command `plan.codon` (WIRE-52).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Differences between two checkpoints, for a client that asks (WIRE-45).
+//! Differences between two checkpoints: the answers to the commands `diff.files` and `diff.lines` (WIRE-45).
 
 use serde::{Deserialize, Serialize};
 

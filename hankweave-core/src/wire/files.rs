@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
 
-/// Most files in one tree; what comes after them, by path, is left out.
+/// Most files in one tree; later ones, by path, are left out.
 pub const MAX_TREE_FILES: usize = 2_000;
 
 /// A file or a folder.
@@ -41,7 +41,7 @@ pub enum FileAction {
     Deleted,
 }
 
-/// The tree of these files, given by their paths with `/` between the parts and the time of their last change.
+/// Returns the tree of files, each given by its path with `/` between the parts, and the time of its last change. Paths come in order.
 #[must_use]
 pub fn file_tree<'p>(files: impl IntoIterator<Item = (&'p str, Timestamp)>) -> Vec<FileNode> {
     let mut root = FolderNode::default();
@@ -51,20 +51,23 @@ pub fn file_tree<'p>(files: impl IntoIterator<Item = (&'p str, Timestamp)>) -> V
     root.into_nodes("")
 }
 
+/// A folder while the tree is built, its entries by name.
 #[derive(Default)]
 struct FolderNode<'p> {
     entries: BTreeMap<&'p str, TreeNode<'p>>,
 }
 
+/// An entry of a folder.
 enum TreeNode<'p> {
     Folder(FolderNode<'p>),
+    /// With the time of its last change.
     File(Timestamp),
 }
 
 impl<'p> FolderNode<'p> {
     fn add(&mut self, path: &'p str, modified: Timestamp) {
         let (mut folder, mut rest) = (self, path);
-        while let Some((name, beneath)) = rest.split_once('/') {
+        while let Some((name, inner_path)) = rest.split_once('/') {
             let entry = folder
                 .entries
                 .entry(name)
@@ -74,7 +77,7 @@ impl<'p> FolderNode<'p> {
                 // A file cannot have files inside; a listing that has both was made at two moments.
                 TreeNode::File(_) => return,
             }
-            rest = beneath;
+            rest = inner_path;
         }
         folder.entries.insert(rest, TreeNode::File(modified));
     }

@@ -1,4 +1,4 @@
-//! Reading what a client sends.
+//! Reads the messages of a client: [`Inbound::read`] parses one, and for a command [`RawCommand::check`] then checks its parts.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -11,12 +11,12 @@ use crate::shape::{Checker, FieldRule, Shape, ShapeProblem, Variants, leaf, opti
 /// How deep the JSON of a message may be nested (WIRE-31).
 pub const MAX_DEPTH: usize = 32;
 
-/// A message of a client, its parts not looked at yet.
+/// A message of a client.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Inbound {
-    /// The handshake, or why it is none.
+    /// The handshake, or why it is not valid.
     Handshake(Result<Handshake, Refused>),
-    /// Anything else.
+    /// Any other message, not checked yet.
     Command(RawCommand),
 }
 
@@ -56,7 +56,7 @@ pub enum Mode {
     ReadAndWrite,
 }
 
-/// A JSON object that should be a command.
+/// A JSON object that should be a command; not checked yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RawCommand(Map<String, Value>);
 
@@ -101,13 +101,13 @@ impl Handshake {
 }
 
 impl RawCommand {
-    /// Returns the name that the client gave it, if it is a text.
+    /// Returns the id that the client gave the command, if it is a text.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         self.0.get("id").and_then(Value::as_str)
     }
 
-    /// Returns its name, if that is a text.
+    /// Returns the type of the command, if it is a text.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.0.get("type").and_then(Value::as_str)
@@ -140,14 +140,15 @@ impl RawCommand {
             );
             return Err(Refused::new(Code::UnknownCommand, message));
         };
-        let command = read(name, value.get("data").cloned().unwrap_or(json!({})), rules)?;
-        // `CommandId` has seen that it is a text.
+        let command = read_command(name, value.get("data").cloned().unwrap_or(json!({})), rules)?;
+        // `CommandId` has checked that the id is a text.
         let id = value["id"].as_str().unwrap_or_default().to_owned();
         Ok(ClientRequest { id, command })
     }
 }
 
-fn read(name: &str, mut data: Value, rules: &'static [FieldRule]) -> Result<Command, Refused> {
+/// Reads the data of the command `name` by its rules.
+fn read_command(name: &str, mut data: Value, rules: &'static [FieldRule]) -> Result<Command, Refused> {
     let mut checker = Checker::default();
     checker.within("data", |checker| checker.object(&mut data, rules));
     let findings = checker.into_findings();
@@ -178,7 +179,7 @@ fn shortened(name: &str) -> &str {
     name.char_indices().nth(60).map_or(name, |(end, _)| &name[..end])
 }
 
-/// The name that a client gives to a command.
+/// Rule for the id that a client gives to a command; reading one checks its length and keeps nothing.
 struct CommandId;
 
 impl<'de> Deserialize<'de> for CommandId {

@@ -1,4 +1,4 @@
-//! The event `loop.iteration.completed`.
+//! Makes the event `loop.iteration.completed` of the end of an iteration.
 
 use super::Event;
 use crate::plan::{IterationEnd, LoopEnd, NextIteration};
@@ -18,7 +18,7 @@ impl From<IterationEnd> for Event {
     }
 }
 
-/// The documented word for why no other follows, where there is one.
+/// Returns the documented word for why no iteration follows; `None` if one follows, or if a budget is used up, which has no word.
 const fn termination(next: NextIteration) -> Option<&'static str> {
     match next {
         NextIteration::Follows | NextIteration::Ended(LoopEnd::BudgetExceeded) => None,

@@ -28,7 +28,7 @@ pub const FORMAT: u64 = 1;
 /// Version of the lines of the journal, by the rule of [`FORMAT`].
 pub const JOURNAL_FORMAT: u64 = 1;
 
-/// The close code of a connection whose run has ended before the client had every event; with 1001 it has.
+/// The close code of a connection whose run has ended before the client received every event. The code 1001 means that the client has every event.
 pub const CLOSED_INCOMPLETE: u16 = 4001;
 
 pub use activity::{IdleReason, ProgressKind};

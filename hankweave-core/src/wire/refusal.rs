@@ -48,7 +48,7 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// Puts both together.
+    /// Refuses a message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { code, message }

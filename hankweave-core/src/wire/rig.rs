@@ -1,4 +1,4 @@
-//! Parts of events about rigs and the archive, also for their removal.
+//! Parts of events about rigs and the archive: output of a rig, and outcomes of moving, removing and restoring files.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Start and end of a run, as clients get them (WIRE-41).
+//! Parts of events about the start and the end of a run (WIRE-41), and the cut of long prompts.
 
 use serde::{Deserialize, Serialize};
 

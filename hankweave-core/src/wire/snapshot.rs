@@ -1,4 +1,4 @@
-//! State of a run, for a client that asks (WIRE-16).
+//! State of a run: the answer to the command `state.snapshot` (WIRE-16).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The event `state.transition`.
+//! Figures of the state document, which accompany each state event in the event `state.transition`.
 
 use serde::{Deserialize, Serialize};
 

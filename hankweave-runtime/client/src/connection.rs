@@ -1,4 +1,4 @@
-//! One connection, from its upgrade and handshake on.
+//! Opens one connection to a server: TCP, the upgrade to a WebSocket with the token, and the handshake. `worker` then uses the connection.
 
 use std::io;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::find::{FindError, ServerEndpoint};
 /// How long connecting and the handshake may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Largest message that is taken, in bytes; an event holds at most one limited line of an agent.
+/// Largest message that the client accepts, in bytes. An event is smaller: it holds at most one line of an agent, whose length is limited.
 const LARGEST: usize = 32 << 20;
 
 /// Why there is no connection.
@@ -70,8 +70,8 @@ pub(super) async fn open(
     endpoint: &ServerEndpoint,
     handshake: &Handshake,
 ) -> Result<(ClientStream, ClientSession), ConnectError> {
-    let patience = tokio::time::timeout(PATIENCE, connect(endpoint, handshake)).await;
-    patience.unwrap_or_else(|_| Err(upgrade(endpoint)("it takes too long".to_owned())))
+    let connected = tokio::time::timeout(PATIENCE, connect(endpoint, handshake)).await;
+    connected.unwrap_or_else(|_| Err(upgrade_error(endpoint, "it takes too long".to_owned())))
 }
 
 async fn connect(
@@ -88,7 +88,8 @@ async fn connect(
     let address = format!("ws://{}/ws", endpoint.authority());
     let mut request = address
         .into_client_request()
-        .map_err(|error| upgrade(endpoint)(error.to_string()))?;
+        .map_err(|error| upgrade_error(endpoint, error.to_string()))?;
+    // No server has a token that a header cannot hold.
     let mut bearer = HeaderValue::try_from(format!("Bearer {}", endpoint.token())).map_err(|_| {
         ConnectError::Unauthorized {
             authority: authority(),
@@ -106,23 +107,23 @@ async fn connect(
                 authority: authority(),
             }
         }
-        Error::Http(response) => upgrade(endpoint)(response.status().to_string()),
-        error => upgrade(endpoint)(error.to_string()),
+        Error::Http(response) => upgrade_error(endpoint, response.status().to_string()),
+        error => upgrade_error(endpoint, error.to_string()),
     })?;
     let hello = json!({"type": "handshake", "data": handshake}).to_string();
     let sent = connection.send(Frame::text(hello)).await;
-    sent.map_err(|error| upgrade(endpoint)(error.to_string()))?;
-    let session = answer(endpoint, &mut connection).await?;
+    sent.map_err(|error| upgrade_error(endpoint, error.to_string()))?;
+    let session = read_session(endpoint, &mut connection).await?;
     Ok((connection, session))
 }
 
-/// The answer to the handshake.
-async fn answer(
+/// Waits for the answer to the handshake; skips messages that are no answer.
+async fn read_session(
     endpoint: &ServerEndpoint,
     connection: &mut ClientStream,
 ) -> Result<ClientSession, ConnectError> {
     while let Some(frame) = connection.next().await {
-        let frame = frame.map_err(|error| upgrade(endpoint)(error.to_string()))?;
+        let frame = frame.map_err(|error| upgrade_error(endpoint, error.to_string()))?;
         let Frame::Text(text) = frame else {
             continue;
         };
@@ -138,10 +139,10 @@ async fn answer(
             });
         }
     }
-    Err(upgrade(endpoint)("it closed without an answer".to_owned()))
+    Err(upgrade_error(endpoint, "it closed without an answer".to_owned()))
 }
 
-fn upgrade(endpoint: &ServerEndpoint) -> impl FnOnce(String) -> ConnectError {
+fn upgrade_error(endpoint: &ServerEndpoint, why: String) -> ConnectError {
     let authority = endpoint.authority().to_owned();
-    move |why| ConnectError::Upgrade { authority, why }
+    ConnectError::Upgrade { authority, why }
 }

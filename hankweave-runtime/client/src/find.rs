@@ -1,4 +1,4 @@
-//! Address of a live run.
+//! Finds the server of a live run: from the lock file and the token in its execution directory, or from an address that the user has.
 
 use std::fmt;
 use std::io;
@@ -15,9 +15,9 @@ use crate::system;
 /// Target of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunAddress {
-    /// The run that is live in this execution directory. When the server comes back on another port, it is found there.
+    /// The run that is live in this execution directory. The server is looked up before each connection, so its port may change.
     Execution(PathBuf),
-    /// The server at this place.
+    /// The server at this address.
     Endpoint(ServerEndpoint),
 }
 
@@ -98,11 +98,11 @@ impl RunAddress {
         self.find().is_ok()
     }
 
-    /// Looks for a server that answers.
+    /// Looks for the server, whose process must not be suspended.
     pub(super) fn find_awake(&self) -> Result<ServerEndpoint, FindError> {
         let endpoint = self.find()?;
         match self {
-            Self::Execution(path) => awake(path).map(|()| endpoint),
+            Self::Execution(path) => check_awake(path).map(|()| endpoint),
             Self::Endpoint(_) => Ok(endpoint),
         }
     }
@@ -111,7 +111,7 @@ impl RunAddress {
     pub(super) fn find(&self) -> Result<ServerEndpoint, FindError> {
         match self {
             Self::Endpoint(endpoint) => Ok(endpoint.clone()),
-            Self::Execution(path) => in_execution(path, &[Access::Control, Access::ReadOnly]),
+            Self::Execution(path) => find_in(path, &[Access::Control, Access::ReadOnly]),
         }
     }
 }
@@ -125,7 +125,7 @@ impl Access {
         }
     }
 
-    /// The variable that the server takes it from instead.
+    /// The environment variable that replaces this file.
     const fn variable(self) -> &'static str {
         match self {
             Self::Control => TOKEN_VARIABLE,
@@ -135,14 +135,14 @@ impl Access {
 }
 
 impl ServerEndpoint {
-    /// The run that is live in this execution directory and not suspended, with the token that allows this and no more.
+    /// The run that is live in this execution directory and not suspended, with the token that allows `access` and no more.
     ///
     /// # Errors
     ///
     /// [`FindError`].
     pub fn of_execution(path: &Path, access: Access) -> Result<Self, FindError> {
-        let endpoint = in_execution(path, &[access])?;
-        awake(path).map(|()| endpoint)
+        let endpoint = find_in(path, &[access])?;
+        check_awake(path).map(|()| endpoint)
     }
 
     /// The server at `authority`, such as `127.0.0.1:4000`.
@@ -200,7 +200,8 @@ impl fmt::Debug for ServerEndpoint {
     }
 }
 
-fn in_execution(path: &Path, wanted: &[Access]) -> Result<ServerEndpoint, FindError> {
+/// Looks for the server of an execution directory, with the first token that exists for one of `accesses`.
+fn find_in(path: &Path, accesses: &[Access]) -> Result<ServerEndpoint, FindError> {
     let path = path.to_owned();
     let state_dir = path.join(STATE_DIR);
     if std::fs::metadata(&state_dir).is_err() {
@@ -219,12 +220,12 @@ fn in_execution(path: &Path, wanted: &[Access]) -> Result<ServerEndpoint, FindEr
     }
     Ok(ServerEndpoint::new(
         server.to_string(),
-        token(&state_dir, wanted)?,
+        token(&state_dir, accesses)?,
     ))
 }
 
 /// Refuses a run whose process is suspended, because it would not answer.
-fn awake(path: &Path) -> Result<(), FindError> {
+fn check_awake(path: &Path) -> Result<(), FindError> {
     match live_record(path) {
         Some(record) if system::is_suspended(record.pid) => Err(FindError::Suspended {
             path: path.to_owned(),
@@ -244,19 +245,20 @@ fn live_record(execution: &Path) -> Option<ServerLockRecord> {
 }
 
 /// Returns the first existing token. Tokens of the environment come before those of the directory.
-fn token(state_dir: &Path, wanted: &[Access]) -> Result<String, FindError> {
-    let given = wanted
+fn token(state_dir: &Path, accesses: &[Access]) -> Result<String, FindError> {
+    let from_environment = accesses
         .iter()
         .find_map(|access| std::env::var(access.variable()).ok());
-    if let Some(token) = given {
+    if let Some(token) = from_environment {
         return Ok(token);
     }
     let read = |access: &Access| system::read(&state_dir.join(access.file()), MAX_TOKEN_FILE_BYTES);
-    let mut tokens = wanted.iter().map(read);
-    let first = tokens
+    let mut files = accesses.iter().map(read);
+    let first = files
         .next()
         .unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()));
-    let bytes = first.or_else(|error| tokens.find_map(Result::ok).ok_or(error));
+    // If no file can be read, the error of the first one is returned.
+    let bytes = first.or_else(|error| files.find_map(Result::ok).ok_or(error));
     let text = bytes.and_then(|bytes| {
         String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text"))
     });

@@ -1,9 +1,9 @@
 //! A client of a live run: watches it and commands it from another program of the same user (WIRE-1 to WIRE-10).
 //!
 //! It finds the run by its execution directory, reconnects by itself when the connection is lost, and continues after the
-//! last event that it returned. Every event comes once and in order. Events wait until they are asked for, so a wait that
-//! begins after the command that causes its event misses nothing. Events for which there is no room are requested from
-//! the server again later.
+//! last event that it returned. Every event comes once and in order. Events wait until the caller asks for them, so a caller
+//! that sends a command and only then waits for its event misses nothing. Events for which there is no room are requested
+//! from the server again later.
 //!
 //! ```no_run
 //! use hankweave_core::wire::{Command, Event};
@@ -51,7 +51,7 @@ pub use connection::ConnectError;
 pub use find::{Access, FindError, RunAddress, ServerEndpoint};
 pub use message::ServerMessage;
 
-/// Events that wait for [`Client::next`] at most; the rest is asked for again.
+/// Most events that wait for [`Client::next`]; those for which there is no room are requested again.
 const WAITING_EVENTS: usize = 4_096;
 
 /// Commands that may be in flight at once.
@@ -120,6 +120,7 @@ pub struct Client {
     commands: CommandSender,
     events: mpsc::Receiver<ServerMessage>,
     session: ClientSession,
+    /// The task of `worker`, which holds the connection.
     work: AbortOnDropHandle<()>,
 }
 
@@ -127,6 +128,7 @@ pub struct Client {
 #[derive(Debug, Clone)]
 pub struct CommandSender {
     pending_sender: mpsc::Sender<PendingCommand>,
+    /// Set by the worker when it ends.
     ended: Arc<OnceLock<Disconnected>>,
 }
 
@@ -237,7 +239,7 @@ impl Client {
         }
     }
 
-    /// Skips messages until `wanted` takes one.
+    /// Skips messages until `wanted` returns a value for one.
     ///
     /// # Errors
     ///

@@ -49,6 +49,7 @@ struct ProcessEntry {
     started: Option<u64>,
     /// It waits for its parent to reap it.
     has_ended: bool,
+    /// It is suspended.
     is_stopped: bool,
 }
 
@@ -56,10 +57,10 @@ struct ProcessEntry {
 pub(super) fn process(pid: u32, execution: &Path) -> ProcessFacts {
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let found = number.and_then(|_| side::find(pid));
-    let has_ended = |unseen: bool| found.as_ref().map_or(unseen, |found| found.has_ended);
+    let has_ended = |if_not_found: bool| found.as_ref().map_or(if_not_found, |found| found.has_ended);
     let is_alive = match number.map(test_kill_process) {
         None | Some(Err(Errno::SRCH)) => false,
-        // One that we may not signal is alive.
+        // A process that we may not signal exists.
         Some(Err(_)) => !has_ended(false),
         Some(Ok(())) => !has_ended(side::UNSEEN_HAS_ENDED),
     };
@@ -73,6 +74,7 @@ pub(super) fn process(pid: u32, execution: &Path) -> ProcessFacts {
     }
 }
 
+/// Returns the name by which a lock record identifies a directory; `None` where the system does not know when it was made.
 fn directory(path: &Path) -> Option<String> {
     let found = std::fs::metadata(path).ok()?;
     let born = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?;

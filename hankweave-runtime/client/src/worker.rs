@@ -20,15 +20,15 @@ use crate::connection::{self, ClientStream, ConnectError};
 use crate::find::FindError;
 use crate::message::ServerMessage;
 
-/// How many attempts there are to reconnect, and the delay before the second one, which doubles each time.
-const TRIES: u32 = 6;
-const FIRST_WAIT: Duration = Duration::from_millis(50);
+/// How many attempts there are to reconnect, and the delay after the first one, which doubles with each attempt.
+const ATTEMPTS: u32 = 6;
+const FIRST_DELAY: Duration = Duration::from_millis(50);
 
 /// A command that waits for its answer.
 #[derive(Debug)]
 pub(super) struct PendingCommand {
     pub(super) request: ClientRequest,
-    /// Dropped when no answer can come any more.
+    /// Gets the answer; dropped when none can come any more.
     pub(super) reply: oneshot::Sender<DirectPayload>,
 }
 
@@ -36,22 +36,25 @@ pub(super) struct PendingCommand {
 pub(super) struct ConnectionTask {
     target: RunAddress,
     handshake: Handshake,
-    /// The last event that was passed on, or is not wanted.
+    /// The last event that the caller has or does not want.
     position: u64,
+    /// Commands of the caller.
     requests: mpsc::Receiver<PendingCommand>,
+    /// Messages to the caller.
     events: mpsc::Sender<ServerMessage>,
-    /// Commands without an answer so far, by their ids.
+    /// Commands that were sent and have no answer yet, by their ids.
     unanswered: BTreeMap<String, PendingCommand>,
-    /// Whether events were skipped because the waiting ones were not taken. The skipped ones are asked for again.
+    /// Whether an event was skipped because `events` is full. From then on all events are skipped, until a new connection sends them again.
     lagging: bool,
+    /// Why the task has ended, for the caller.
     ended: Arc<OnceLock<Disconnected>>,
 }
 
 /// Why a connection has ended.
 enum Disconnect {
-    /// It was lost; another one continues.
+    /// It was lost for this reason; another connection continues.
     Again(String),
-    /// No other one follows.
+    /// No other connection follows.
     Ended(Disconnected),
     /// The caller has dropped the client.
     Left,
@@ -101,12 +104,12 @@ impl ConnectionTask {
 
     /// Receives and sends until the connection has ended.
     async fn serve(&mut self, connection: &mut ClientStream) -> Disconnect {
-        let again: Vec<Frame> = self
+        let unanswered: Vec<Frame> = self
             .unanswered
             .values()
-            .map(|asked| frame(&asked.request))
+            .map(|pending| frame(&pending.request))
             .collect();
-        for frame in again {
+        for frame in unanswered {
             if let Err(error) = connection.send(frame).await {
                 return Disconnect::Again(error.to_string());
             }
@@ -120,12 +123,12 @@ impl ConnectionTask {
                         return disconnect;
                     }
                 }
-                asked = self.requests.recv() => {
-                    let Some(asked) = asked else {
+                pending = self.requests.recv() => {
+                    let Some(pending) = pending else {
                         return Disconnect::Left;
                     };
-                    let frame = frame(&asked.request);
-                    self.unanswered.insert(asked.request.id.clone(), asked);
+                    let frame = frame(&pending.request);
+                    self.unanswered.insert(pending.request.id.clone(), pending);
                     if let Err(error) = connection.send(frame).await {
                         return Disconnect::Again(error.to_string());
                     }
@@ -134,7 +137,7 @@ impl ConnectionTask {
                     if room.is_err() {
                         return Disconnect::Left;
                     }
-                    // Everything that waited was taken, so there is room for what was skipped.
+                    // The caller has taken all waiting events. A new connection sends the skipped ones.
                     drop(room);
                     return Disconnect::Again("the events that were skipped are asked for again".to_owned());
                 }
@@ -143,6 +146,7 @@ impl ConnectionTask {
         }
     }
 
+    /// Handles a frame of the server. Breaks when the connection has ended.
     fn receive(&mut self, received: Option<Result<Frame, Error>>) -> ControlFlow<Disconnect> {
         match received {
             None => ControlFlow::Break(Disconnect::Again("the server has gone".to_owned())),
@@ -150,7 +154,7 @@ impl ConnectionTask {
             Some(Ok(Frame::Close(frame))) => ControlFlow::Break(self.closed_by(frame)),
             Some(Ok(Frame::Text(text))) => {
                 if let Some(message) = ServerMessage::read(&text) {
-                    self.take(message);
+                    self.pass_on(message);
                 }
                 ControlFlow::Continue(())
             }
@@ -159,13 +163,13 @@ impl ConnectionTask {
     }
 
     /// Passes a message to the command or the caller that waits for it.
-    fn take(&mut self, message: ServerMessage) {
+    fn pass_on(&mut self, message: ServerMessage) {
         if let ServerMessage::Direct(direct) = &message
             && let Some(id) = &direct.command_id
         {
-            if let Some(asked) = self.unanswered.remove(id) {
-                // It fails if the caller no longer waits for the answer.
-                let _ = asked.reply.send(direct.answer.clone());
+            if let Some(pending) = self.unanswered.remove(id) {
+                // Sending fails if the caller no longer waits for the answer.
+                let _ = pending.reply.send(direct.answer.clone());
             }
             return;
         }
@@ -175,6 +179,7 @@ impl ConnectionTask {
         }
         match self.events.try_send(message) {
             Ok(()) => self.position = seq.unwrap_or(self.position),
+            // A message without a number cannot be requested again: it is left out.
             Err(TrySendError::Full(_)) => self.lagging = seq.is_some(),
             // The next check of the channel notices that it is closed.
             Err(TrySendError::Closed(_)) => {}
@@ -184,9 +189,9 @@ impl ConnectionTask {
     /// Reconnects and continues where the last connection ended.
     async fn reconnect(&mut self, mut why: String) -> Result<ClientStream, Disconnected> {
         self.handshake.after_seq = Some(self.position);
-        for attempt in 0..TRIES {
+        for attempt in 0..ATTEMPTS {
             match self.target.find() {
-                // The server has not confirmed that this client has everything.
+                // The run has ended, and no closing frame has confirmed that this client has everything.
                 Err(FindError::NotLive { .. } | FindError::NoExecution { .. }) => {
                     return Err(self.incomplete());
                 }
@@ -202,7 +207,7 @@ impl ConnectionTask {
                     Err(error) => why = error.to_string(),
                 },
             }
-            tokio::time::sleep(FIRST_WAIT * 2_u32.pow(attempt)).await;
+            tokio::time::sleep(FIRST_DELAY * 2_u32.pow(attempt)).await;
         }
         Err(Disconnected::Lost(why))
     }
@@ -217,13 +222,13 @@ impl ConnectionTask {
             return Disconnect::Again("the server closed".to_owned());
         };
         match frame.code {
-            // Everything was sent, and there was no room for some of it here: it may still be had.
+            // The server has sent everything, but some events were skipped here. A new connection may still get them.
             CloseCode::Away | CloseCode::Normal if self.lagging => {
                 Disconnect::Again(frame.reason.to_string())
             }
             CloseCode::Away | CloseCode::Normal => Disconnect::Ended(Disconnected::RunEnded),
             CloseCode::Library(CLOSED_INCOMPLETE) => Disconnect::Ended(self.incomplete()),
-            // Too slow, or silent for too long: what was missed is asked for again.
+            // This client was too slow, or silent for too long. A new connection gets the events that it missed.
             CloseCode::Again => Disconnect::Again(frame.reason.to_string()),
             CloseCode::Policy if frame.reason == "silent" => Disconnect::Again(frame.reason.to_string()),
             _ => Disconnect::Ended(Disconnected::Refused(frame.reason.to_string())),

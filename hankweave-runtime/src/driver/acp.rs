@@ -12,14 +12,14 @@ use super::program_driver::{Agent, USUAL};
 
 pub(super) const NAME: &str = "acp";
 
-/// Any program that speaks the protocol, version 1, over its standard input and output. What it offers is known when it has been greeted; it is
-/// asked for it then.
+/// Any program that speaks the protocol, version 1, over its standard input and output. Its abilities are known only once it has answered the
+/// greeting, so those below are assumed until then.
 pub(super) static AGENT: Agent = Agent {
     name: NAME,
     program: None,
     capabilities: Capabilities {
         per_message_usage: false,
-        // Whether the program offers it is known when it has been greeted.
+        // Known only after the greeting.
         fork: true,
         permissions: true,
         success: false,

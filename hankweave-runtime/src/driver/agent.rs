@@ -1,4 +1,4 @@
-//! The seam between the runtime and agents.
+//! The seam between the runtime and agents: the trait of drivers, which start agents, and the handle of a running agent.
 
 use std::fmt;
 use std::io;
@@ -87,7 +87,7 @@ pub trait AgentControl: Send + Sync {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future does not take the stop back.
+    /// Dropping the future does not cancel the stop.
     fn stop<'a>(&'a self, grace: Duration) -> BoxFuture<'a, ()>;
 }
 

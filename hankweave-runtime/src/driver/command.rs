@@ -1,5 +1,4 @@
-//! A program given in hank.json as an agent: `"agent": {"command": ["my-agent", "--json"], "stream":
-//! "claude"}`.
+//! Any program as an agent, named in hank.json: `"agent": {"command": ["my-agent", "--json"], "stream": "claude"}`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

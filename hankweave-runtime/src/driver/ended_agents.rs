@@ -1,4 +1,4 @@
-//! Agents that have ended: the meaning of their lines, and the usage of those whose output was not read to the end.
+//! Agents that have ended: the decoder for the lines in the log of one, and the usage of one whose output was not read to the end.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use super::gemini::CHATS;
 use super::process::{CutOffAgent, LogContext, ProcessHost, RecordSource, SessionFiles, SessionFormat};
 use super::{acp, claude, codex, gemini, opencode, pi, scripted};
 
-/// The decoder of a process of the agent of this name. Those of codex and gemini do without the files of their sessions.
+/// Returns the decoder for a process of the named agent. Unlike those of a start, the decoders of codex and gemini get no session files.
 pub(crate) fn decoder(name: &str, past: &LogContext<'_>) -> Box<dyn AgentDecoder> {
     let prices = past.prices.clone();
     match name {
@@ -29,7 +29,7 @@ pub(crate) fn decoder(name: &str, past: &LogContext<'_>) -> Box<dyn AgentDecoder
         }
         pi::NAME => Box::new(PiDecoder::default().priced_by(prices)),
         claude::NAME | scripted::NAME => Box::new(claude_decoder(past)),
-        // The programs of others print what claude prints.
+        // Any other name is that of a custom program, which prints the claude stream.
         _ => Box::new(claude_decoder(past).of_another_program()),
     }
 }
@@ -52,12 +52,16 @@ fn codex_decoder(past: &LogContext<'_>) -> CodexDecoder {
     }
 }
 
-/// Returns the usage of the named agent if its output was not read to the end. Blocks.
+/// Returns the usage of an agent whose output was not read to the end; `name` is its name. Blocks.
 ///
 /// # Errors
 ///
 /// Returns the error of the operating system if its log cannot be read.
-pub(crate) fn reckon(host: &ProcessHost, name: &str, agent: &CutOffAgent<'_>) -> io::Result<UsageTotals> {
+pub(crate) fn final_usage(
+    host: &ProcessHost,
+    name: &str,
+    agent: &CutOffAgent<'_>,
+) -> io::Result<UsageTotals> {
     let since = agent.past.resumed.map(|_| agent.since);
     let files_of = |format: &'static SessionFormat| -> Option<Box<dyn RecordSource>> {
         let prices = agent.past.prices;
@@ -70,5 +74,5 @@ pub(crate) fn reckon(host: &ProcessHost, name: &str, agent: &CutOffAgent<'_>) ->
         codex::NAME => files_of(&ROLLOUTS),
         _ => files_of(&TRANSCRIPTS),
     };
-    host.reckon(agent, &mut *decoder(name, &agent.past), records.as_deref())
+    host.final_usage(agent, &mut *decoder(name, &agent.past), records.as_deref())
 }

@@ -1,5 +1,5 @@
-//! The channel of an agent's events. They are sent in lists, because waking the receiver for each event costs
-//! more than most events.
+//! The channel of an agent's events, from its driver to `codon`. Events are sent in lists, because waking the receiver for each
+//! event would cost more than handling most events.
 
 use hankweave_core::agent::AgentEvent;
 use tokio::sync::mpsc;
@@ -52,7 +52,7 @@ impl EventSender {
     ///
     /// # Cancel safety
     ///
-    /// Only looks.
+    /// Nothing is lost when the future is dropped.
     pub async fn closed(&self) {
         self.0.closed().await;
     }
@@ -62,7 +62,7 @@ impl EventSender {
 #[derive(Debug)]
 pub struct EventReceiver {
     lists: mpsc::Receiver<Vec<AgentEvent>>,
-    /// The rest of the list that was received last, the next event last.
+    /// Events of the list that was received last and are not returned yet, in reverse order: the next one is at the end.
     arrived: Vec<AgentEvent>,
 }
 
@@ -80,14 +80,14 @@ impl EventReceiver {
         self.arrived.pop()
     }
 
-    /// The next event that came with the one that was received last.
+    /// Returns the next event of the list that was received last, without waiting; `None` at the end of the list.
     pub fn next_arrived(&mut self) -> Option<AgentEvent> {
         self.arrived.pop()
     }
 }
 
 impl From<Vec<AgentEvent>> for EventReceiver {
-    /// The receiver of these events, after which nothing comes.
+    /// Makes a receiver that returns these events and then `None`.
     fn from(mut events: Vec<AgentEvent>) -> Self {
         let (_, receiver) = event_channel(1);
         events.reverse();

@@ -1,4 +1,4 @@
-//! Folders in which agents keep what is their own, such as their sessions.
+//! Folders in which agents keep their own files, such as sessions and settings.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -24,8 +24,8 @@ impl AgentFolder {
         Self { variable, usual }
     }
 
-    /// Returns its path for an agent that works in `work_dir` and finds these variables; `None` without a home. As for the agent, a relative path of a
-    /// variable counts from where it works, and an empty variable is none.
+    /// Returns its path for an agent that works in `work_dir`; `variable` looks up the agent's environment. `None` without a home. As in the agent itself, a
+    /// relative path in a variable starts at `work_dir`, and an empty variable counts as unset.
     #[must_use]
     pub fn path<'v>(
         self,

@@ -1,7 +1,7 @@
 //! Agent drivers: each starts one kind of agent and turns its output into [`AgentEvent`]s.
 //!
-//! A driver does not see the state. It only sends [`RunningAgent::events`], which end exactly once, with
-//! [`AgentEvent::Finished`].
+//! `codon` starts an agent with [`AgentDriver::start`]. A driver does not see the state of the run. It only sends
+//! [`RunningAgent::events`], which end exactly once, with [`AgentEvent::Finished`].
 //!
 //! [`AgentEvent`]: hankweave_core::agent::AgentEvent
 //! [`AgentEvent::Finished`]: hankweave_core::agent::AgentEvent::Finished
@@ -27,7 +27,7 @@ mod version;
 
 pub use agent::{AgentControl, AgentDriver, AgentProgram, RunningAgent, StartError};
 pub(crate) use codex::{overridden_sandbox, overridden_sandboxes};
-pub(crate) use ended_agents::{decoder, reckon};
+pub(crate) use ended_agents::{decoder, final_usage};
 pub use events::{EventReceiver, EventSender, NotSent, event_channel};
 pub use folder::AgentFolder;
 pub(crate) use process::{CutOffAgent, LogContext};

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::StartError;
 use super::process::{ProcessHost, ProgramInvocation};
-use super::program::{KEYS_OF_PROVIDERS, Program, chosen_model, command_line, prompt_behind_system, session};
+use super::program::{KEYS_OF_PROVIDERS, Program, chosen_model, command_line, prompt_with_system, session};
 use super::program_driver::{Agent, USUAL};
 
 pub(super) const NAME: &str = "opencode";
@@ -34,6 +34,7 @@ pub(super) static AGENT: Agent = Agent {
     invocation,
 };
 
+/// Options that opencode supports.
 const SUPPORT: OptionSupport = OptionSupport {
     permissions: &[AccessMode::ReadOnly, AccessMode::Edit],
     isolate: true,
@@ -64,7 +65,7 @@ const SUPPORT: OptionSupport = OptionSupport {
     ..OptionSupport::NONE
 };
 
-/// Name of the agent that is kept to its permissions.
+/// Name of the agent in opencode's configuration that has only the permissions of the codon.
 const KEPT_AGENT: &str = "hankweave-kept";
 
 fn invocation(
@@ -72,7 +73,7 @@ fn invocation(
     program: PathBuf,
     launch: &mut Launch,
 ) -> Result<ProgramInvocation, StartError> {
-    launch.prompt = prompt_behind_system(launch);
+    launch.prompt = prompt_with_system(launch);
     configure(host, launch);
     let (args, decoder) = (arguments(launch), OpencodeDecoder::of(launch));
     Ok(ProgramInvocation {
@@ -84,23 +85,24 @@ fn invocation(
 /// Returns variables for the program. Opencode compacts its conversation before its context is full, unless one of them
 /// turns that off (HANK-49).
 fn environment(launch: &Launch) -> BTreeMap<String, String> {
-    let forbidden = (!launch.auto_compact).then_some("OPENCODE_DISABLE_AUTOCOMPACT");
-    forbidden
-        .map(|name| (name.to_owned(), "1".to_owned()))
-        .into_iter()
-        .collect()
+    let mut env = BTreeMap::new();
+    if !launch.auto_compact {
+        env.insert("OPENCODE_DISABLE_AUTOCOMPACT".to_owned(), "1".to_owned());
+    }
+    env
 }
 
-/// Configuration as text, which counts more than every file.
+/// Variable with a configuration as text, which overrides that of every file.
 const CONFIG: &str = "OPENCODE_CONFIG_CONTENT";
 
-/// Writes the options of a launch into its variables. They are the codon's then, so nothing of it overrides them.
+/// Writes the options of a launch into the codon's variables, merged with a configuration that is there. Variables of an invocation would not do: the
+/// codon's override those.
 fn configure(host: &ProcessHost, launch: &mut Launch) {
     let options = launch.options.clone();
-    let given = launch.env.get(CONFIG).cloned();
-    let given = given.or_else(|| Some(host.variable(CONFIG)?.to_string_lossy().into_owned()));
-    let given = given.and_then(|text| serde_json::from_str(&text).ok());
-    let mut config = given.filter(Value::is_object).unwrap_or_else(|| json!({}));
+    let existing = launch.env.get(CONFIG).cloned();
+    let existing = existing.or_else(|| Some(host.variable(CONFIG)?.to_string_lossy().into_owned()));
+    let existing = existing.and_then(|text| serde_json::from_str(&text).ok());
+    let mut config = existing.filter(Value::is_object).unwrap_or_else(|| json!({}));
     for (name, server) in options.servers() {
         let command: Vec<&String> = std::iter::once(&server.command).chain(&server.args).collect();
         config["mcp"][name] =
@@ -118,7 +120,8 @@ fn configure(host: &ProcessHost, launch: &mut Launch) {
     }
 }
 
-/// An agent of our own: rules of a file would allow the usual one more. Sub-agents have rules of their own, so it has none.
+/// Returns the permissions of `KEPT_AGENT`. It is an agent of our own, because rules in a file could allow more to the usual agent. It may start no sub-agents,
+/// because these have rules of their own.
 fn permission(launch: &Launch) -> Value {
     const READING: [&str; 9] = [
         "read",
@@ -131,7 +134,7 @@ fn permission(launch: &Launch) -> Value {
         "webfetch",
         "websearch",
     ];
-    // The last rule that fits counts.
+    // The last matching rule counts.
     let mut rules = json!({"*": "deny"});
     let edit = (launch.options.mode() == AccessMode::Edit).then_some("edit");
     for tool in READING.into_iter().chain(edit) {
@@ -144,7 +147,7 @@ fn permission(launch: &Launch) -> Value {
     rules
 }
 
-/// Files and plugins of the user are not looked for where they are.
+/// Keeps opencode from the files and plugins of the user, by variables that lead it to a folder of this launch. Paths that the codon itself sets stay.
 fn isolate(launch: &mut Launch) {
     let folder = launch.temp_dir.join("opencode-config");
     let folder = folder.to_string_lossy().into_owned();

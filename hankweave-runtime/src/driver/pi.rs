@@ -34,7 +34,7 @@ pub(super) static AGENT: Agent = Agent {
     invocation,
 };
 
-/// Pi has no MCP servers, and no sandbox: what may edit may edit everywhere.
+/// Options that pi supports. Pi has no MCP servers, and no sandbox that could limit edits to the workspace.
 const SUPPORT: OptionSupport = OptionSupport {
     effort: &["off", "minimal", "low", "medium", "high", "xhigh"],
     permissions: &[AccessMode::ReadOnly],
@@ -76,12 +76,14 @@ fn invocation(
     Ok(ProgramInvocation::plain(program, args, PiDecoder::of(launch)))
 }
 
-/// Pi shortens its conversation before its context is full and after, unless its settings or an extension forbid it (HANK-49). The settings are the user's.
+/// Extension that keeps pi from shortening its conversation, which pi does before and after its context is full (HANK-49). A setting could do that as well,
+/// but the settings are the user's.
 const KEEPS_CONVERSATION: &str = r#"export default function (pi) {
   pi.on("session_before_compact", () => ({ cancel: true }));
 }
 "#;
 
+/// Writes the extension into a file, unless pi may shorten its conversation.
 fn extension_file(host: &ProcessHost, launch: &Launch) -> Result<Option<PathBuf>, StartError> {
     match launch.auto_compact {
         true => Ok(None),
@@ -89,7 +91,7 @@ fn extension_file(host: &ProcessHost, launch: &Launch) -> Result<Option<PathBuf>
     }
 }
 
-/// The command line. The prompt comes through standard input.
+/// Returns the arguments. The prompt is passed through standard input.
 fn arguments(launch: &Launch, system_prompt: Option<&Path>, extension: Option<&Path>) -> Vec<OsString> {
     let options = &launch.options;
     let effort = options.effort.as_deref().map(OsStr::new);
@@ -113,7 +115,7 @@ fn arguments(launch: &Launch, system_prompt: Option<&Path>, extension: Option<&P
     args
 }
 
-/// It reads none of these, those of the workspace included.
+/// Arguments of an isolated agent: pi then reads no such files, not even those of the workspace.
 const ISOLATED: [&str; 5] = [
     "--no-extensions",
     "--no-skills",

@@ -1,4 +1,4 @@
-//! Finding the program of an agent, and checking what its command line may contain.
+//! Common parts of agents that are programs: finds the program, builds and checks its command line, and writes private files for it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use hankweave_core::id::{is_model_name, is_safe_argument};
 use super::process::ProcessHost;
 use super::{AgentProgram, StartError};
 
-/// The keys of those agents that ask models of any provider.
+/// Variables with keys for agents that use models of any provider.
 pub(super) const KEYS_OF_PROVIDERS: &[&str] = &[
     "ANTHROPIC_API_KEY",
     "OPENAI_API_KEY",
@@ -32,7 +32,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// The launch names it, else the variable, else it is on the codon's or our own `PATH`.
+    /// Finds the program: the one that the launch names, else the one in its variable, else the one on the `PATH` of the codon or of this process.
     pub(super) fn find(&self, host: &ProcessHost, launch: Option<&Launch>) -> Result<PathBuf, StartError> {
         let named = launch.and_then(|launch| launch.program.as_deref());
         if let Some(path) = named
@@ -55,7 +55,7 @@ impl Program {
             .ok_or_else(|| self.not_found(&format!("PATH ({})", path.to_string_lossy())))
     }
 
-    /// Returns the program for this launch, whose model and session may be on its command line.
+    /// Finds the program for a launch, after checking the model and the session that are put on its command line.
     pub(super) fn for_launch(&self, host: &ProcessHost, launch: &Launch) -> Result<PathBuf, StartError> {
         check_model(&launch.model)?;
         if let Some(session) = &launch.resume {
@@ -64,7 +64,8 @@ impl Program {
         self.find(host, Some(launch))
     }
 
-    pub(super) fn described(&self, host: &ProcessHost) -> AgentProgram {
+    /// Returns the program as it is installed on this machine.
+    pub(super) fn describe(&self, host: &ProcessHost) -> AgentProgram {
         let path = self.find(host, None);
         let version = path
             .as_deref()
@@ -78,9 +79,9 @@ impl Program {
         }
     }
 
-    /// The version in the manifest of the package of npm in which the program lies.
+    /// Returns the version in the manifest of the npm package that contains the program.
     fn packaged_version(&self, host: &ProcessHost, path: &Path) -> Option<String> {
-        const MOST: u64 = 1 << 20;
+        const MAX_MANIFEST_BYTES: u64 = 1 << 20;
         let disk = &host.world().disk;
         let real = disk.real_path(path).ok()?;
         let manifests = real
@@ -88,9 +89,10 @@ impl Program {
             .skip(1)
             .take(4)
             .map(|folder| folder.join("package.json"));
+        // The hint ends with the name of the package: `npm install -g NAME`.
         let package = self.hint.split(' ').next_back()?;
         manifests
-            .filter_map(|file| disk.read(&file, MOST).ok())
+            .filter_map(|file| disk.read(&file, MAX_MANIFEST_BYTES).ok())
             .find_map(|text| {
                 let manifest: serde_json::Value = serde_json::from_slice(&text).ok()?;
                 let is_own = manifest["name"].as_str()?.starts_with(package);
@@ -108,7 +110,8 @@ impl Program {
     }
 }
 
-/// The program of an agent that is named by it. A bare name is looked up; a path counts from the agent's folder. What is not found fails when it is started.
+/// Returns the program of an agent whose command line hank.json has. A bare name is looked up, a path is relative to the working directory. A program that is
+/// not found is returned as well: starting it then fails.
 pub(super) fn own_program(host: &ProcessHost, agent: &str, launch: &Launch) -> Result<PathBuf, StartError> {
     let program = first_word(agent, &launch.command)?;
     if program.contains('/') {
@@ -129,7 +132,7 @@ fn first_word<'c>(agent: &str, command: &'c [String]) -> Result<&'c String, Star
     })
 }
 
-/// Whether such an agent could be started.
+/// Checks whether the program in a `command` of hank.json could be started.
 pub(super) fn check_own_program(
     host: &ProcessHost,
     agent: &str,
@@ -137,7 +140,7 @@ pub(super) fn check_own_program(
 ) -> Result<(), StartError> {
     let program = first_word(agent, command)?;
     let path = host.variable("PATH").unwrap_or_default();
-    // A path counts from the agent's folder, which may not exist yet, and a rig may make the program.
+    // A path cannot be checked: the working directory may not exist yet, and a rig may make the program.
     if program.contains('/') || host.find_program(program, path).is_some() {
         return Ok(());
     }
@@ -154,7 +157,7 @@ pub(super) fn system_prompt_file(host: &ProcessHost, launch: &Launch) -> Result<
         .transpose()
 }
 
-/// Writes a file for this launch alone. It is next to the log and has the extension `end`.
+/// Writes a file for this launch alone, next to the log. Its name is that of the log with the extension `end`.
 pub(super) fn private_file(
     host: &ProcessHost,
     launch: &Launch,
@@ -170,33 +173,32 @@ pub(super) fn private_file(
 
 /// Returns the prompt with the system prompt in front of it. This is for a program that takes its system prompt only from
 /// its settings or from the command line, which every user of the machine can read.
-pub(super) fn prompt_behind_system(launch: &Launch) -> String {
+pub(super) fn prompt_with_system(launch: &Launch) -> String {
     match &launch.appended_system_prompt {
         Some(system) => format!("{system}\n\n{}", launch.prompt),
         None => launch.prompt.clone(),
     }
 }
 
-/// The fixed words of a command line, and options with their values, where there are some.
+/// Returns the fixed words of a command line, followed by the options that have a value, each with it.
 pub(super) fn command_line<const N: usize>(
     fixed: &[&str],
     options: [(&str, Option<&OsStr>); N],
 ) -> Vec<OsString> {
-    let given = options
+    let with_value = options
         .into_iter()
         .filter_map(|(name, value)| Some([OsStr::new(name), value?]));
     let fixed = fixed.iter().map(OsStr::new);
-    fixed.chain(given.flatten()).map(OsStr::to_owned).collect()
+    fixed.chain(with_value.flatten()).map(OsStr::to_owned).collect()
 }
 
-/// Returns the model for a command line, without the name of its agent in front. A launch whose model is the program's
-/// own name leaves the choice to the program: `None`.
+/// Returns the model for a command line, without `prefix`, the name of its agent. `None` if the model is `own`: then the program chooses.
 pub(super) fn chosen_model<'l>(launch: &'l Launch, own: &str, prefix: &str) -> Option<&'l OsStr> {
     let model = Some(launch.model.as_str()).filter(|model| *model != own)?;
     Some(OsStr::new(model.strip_prefix(prefix).unwrap_or(model)))
 }
 
-/// Returns the session for a command line.
+/// Returns the session to resume, for a command line.
 pub(super) fn session(launch: &Launch) -> Option<&OsStr> {
     launch.resume.as_ref().map(|session| OsStr::new(session.as_str()))
 }
@@ -220,7 +222,7 @@ fn check_argument(what: &'static str, value: &str) -> Result<(), StartError> {
     })
 }
 
-/// Writes a file like [`private_file`], but in the folder for temporary files, where nothing is kept.
+/// Writes a file like [`private_file`], but into the folder for temporary files.
 pub(super) fn private_temp_file(
     host: &ProcessHost,
     launch: &Launch,

@@ -1,4 +1,4 @@
-//! The driver of all agents that are programs, and the description of what sets each of them apart.
+//! The driver of all agents that are programs ([`ProgramDriver`]), and the properties in which they differ ([`Agent`]).
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ pub(super) struct Agent {
     /// `None` when a hank names the program.
     pub(super) program: Option<Program>,
     pub(super) capabilities: Capabilities,
-    /// How its program is started for a launch, whose prompt may be put together again for it.
+    /// Returns how its program is started for a launch; may change the prompt and the variables of the launch.
     pub(super) invocation: fn(&ProcessHost, PathBuf, &mut Launch) -> Result<ProgramInvocation, StartError>,
 }
 
@@ -67,7 +67,7 @@ impl AgentDriver for ProgramDriver {
 
     fn program(&self) -> Option<AgentProgram> {
         let program = self.agent.program.as_ref()?;
-        Some(program.described(&self.host))
+        Some(program.describe(&self.host))
     }
 
     fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {

@@ -1,4 +1,4 @@
-//! Recorded output of an agent, decoded again.
+//! Recorded output of an agent: its log, decoded into events again.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,10 +18,13 @@ const CHUNK_BYTES: usize = 1 << 20;
 pub(crate) struct Recording {
     disk: Arc<dyn Disk>,
     path: PathBuf,
+    /// Bytes of the log that were read.
     offset: u64,
+    /// Whether the log was read to its end.
     is_read: bool,
     framer: LineFramer,
     decoder: Box<dyn AgentDecoder>,
+    /// Decoded events that were not returned yet.
     events: VecDeque<AgentEvent>,
 }
 
@@ -56,6 +59,7 @@ impl Recording {
         self.decoder.records_needed(RecordsScope::Whole).is_some()
     }
 
+    /// Reads and decodes the next chunk.
     fn read(&mut self) -> io::Result<()> {
         let chunk = self.disk.read_at(&self.path, self.offset, CHUNK_BYTES)?;
         self.offset += chunk.len() as u64;

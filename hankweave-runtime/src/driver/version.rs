@@ -46,6 +46,7 @@ pub async fn version_of(world: &World, program: &Path) -> Option<String> {
     version_in(&String::from_utf8_lossy(&printed))
 }
 
+/// Returns the first number with a dot in it.
 fn version_in(text: &str) -> Option<String> {
     let words = text.split(|c: char| !c.is_ascii_digit() && c != '.');
     let mut numbers = words.map(|word| word.trim_matches('.'));

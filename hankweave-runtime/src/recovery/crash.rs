@@ -18,7 +18,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::wire::Event;
 
 use crate::counting::Counting;
-use crate::driver::{CutOffAgent, LogContext, ProcessHost, reckon};
+use crate::driver::{CutOffAgent, LogContext, ProcessHost, final_usage};
 use crate::fallback::resolved;
 use crate::journal;
 use crate::paths::ExecutionDir;
@@ -238,7 +238,7 @@ fn costs_of_running(
             work_dir: sources.dir.root(),
             env: config.as_ref().map_or(&nothing, |config| &config.env),
         };
-        reckon(&ProcessHost::new(sources.world), name, &agent)
+        final_usage(&ProcessHost::new(sources.world), name, &agent)
     });
     let (cost, tokens) = (codon.current_cost, codon.current_tokens.usage);
     let lower_bound = match reckoned {

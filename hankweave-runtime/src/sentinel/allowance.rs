@@ -1,7 +1,7 @@
 //! Permission of a codon's sentinels to ask their models (SENT-20).
 //!
-//! Agent and sentinels of a codon spend from one budget. Both report here what they have spent, and a sentinel needs a place here before each request. A budget
-//! is therefore exceeded by the requests that were open when it was used up, and by nothing else.
+//! Agent and sentinels of a codon spend from one budget. Both report here what they have spent, and a sentinel needs a place here before each request. So only
+//! requests that are open when the budget is used up can exceed it.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -13,20 +13,20 @@ use tokio_util::sync::CancellationToken;
 /// Number of requests of one codon that may be open at a time.
 const MOST_OPEN: usize = 4;
 
-/// The reason of a codon that was stopped, skipped or paused.
+/// Reason for people when the codon was stopped, skipped or paused.
 const STOPPED: &str = "its codon did not wait for it";
 
 /// Permission of a codon's sentinels to send requests, until the budget is used up or the codon has to end.
 #[derive(Debug)]
 pub(crate) struct Allowance {
-    /// Money that was left of the hank's and the loop's budget when the codon began, for agent and sentinels together; `None` without a limit.
+    /// Money for agent and sentinels together: that left of the hank's or the loop's budget when the codon began, whichever is less; `None` without a limit.
     budget: Option<Usd>,
     spent: Mutex<Spent>,
-    /// The stop of the codon.
+    /// Cancelled when the codon is stopped.
     halt: CancellationToken,
-    /// Cancelled when no further request may be sent; also by `halt`, its parent.
+    /// Cancelled when no further request may be sent. `halt` is its parent, so a stop cancels it, too.
     closed: CancellationToken,
-    /// The limit that closed the allowance; empty if it is open, or closed by a stop.
+    /// The limit that closed the allowance; empty while the allowance is open, or if a stop closed it.
     reached: OnceLock<ReachedLimit>,
     /// Places of the requests that are open at a time.
     places: Arc<Semaphore>,
@@ -39,6 +39,7 @@ pub(crate) struct Spent {
     pub(crate) sentinels: Usd,
 }
 
+/// Limit that closed an allowance.
 #[derive(Debug)]
 enum ReachedLimit {
     /// The money of the hank or of the loop, which is watched here.
@@ -61,7 +62,8 @@ impl Allowance {
         }
     }
 
-    /// Returns the allowance for the work on the end of a codon that has cost `spent` (SENT-23). No stop closes it: who waits for that work cuts it short.
+    /// Returns the allowance for the sentinels that act on the end of a codon, which has cost `spent` (SENT-23). No stop closes it: the caller that waits for
+    /// these sentinels cuts them short.
     pub(crate) fn after_end(limits: &CodonLimits, spent: Spent) -> Self {
         let allowance = Self::new(limits, &CancellationToken::new());
         allowance.update(|total| *total = spent);
@@ -78,6 +80,7 @@ impl Allowance {
         self.update(|spent| spent.sentinels = total);
     }
 
+    /// Changes the money spent, and closes the allowance when the budget is used up.
     fn update(&self, change: impl FnOnce(&mut Spent)) {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut spent);
@@ -93,7 +96,7 @@ impl Allowance {
     }
 
     fn close(&self, reached: ReachedLimit) {
-        // What comes after the first reason has closed nothing.
+        // Only the first reason counts, which may also be a stop.
         if self.is_open() {
             let _ = self.reached.set(reached);
         }
@@ -114,7 +117,7 @@ impl Allowance {
         self.closed.cancelled().await;
     }
 
-    /// Waits for a place for a request, which it has until the permit is dropped. `None` when none may be sent any more.
+    /// Waits for a place for a request. The place is taken until the permit is dropped. `None` when no request may be sent any more.
     ///
     /// # Cancel safety
     ///
@@ -136,7 +139,8 @@ impl Allowance {
         }
     }
 
-    /// Returns the reason why a sentinel cannot finish at the end of its codon, for people. A budget that is used up is none.
+    /// Returns the reason why the work of a sentinel is cut short at the end of its codon, for people. A used-up budget is reported by
+    /// [`why_closed`](Self::why_closed).
     pub(crate) fn why_cut(&self) -> &'static str {
         match self.halt.is_cancelled() {
             true => STOPPED,

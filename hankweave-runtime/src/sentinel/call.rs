@@ -44,7 +44,7 @@ pub(super) enum CallError {
 }
 
 impl CallError {
-    /// Whether it will come again.
+    /// Whether another attempt would fail as well.
     pub(super) fn is_fatal(&self) -> bool {
         match self {
             Self::Start(error) => is_lasting(error),
@@ -54,14 +54,14 @@ impl CallError {
         }
     }
 
-    /// Number of requests that may have cost something. `costs` says whether a command is known to cost something.
+    /// Number of requests that may have cost an unknown amount. `costs`: the sentinel's command is known to cost something.
     pub(super) const fn uncounted(&self, costs: bool) -> u64 {
         match self {
             Self::Model(_, uncounted) => *uncounted,
             Self::Timeout(_) | Self::Failed { .. } | Self::TooLong | Self::NotUtf8 | Self::Answer(_) => {
                 costs as u64
             }
-            // These are paid with the answer, or were never asked.
+            // Nothing was asked, or the cost was counted with the model's reply.
             Self::Start(_)
             | Self::Prompt(_)
             | Self::Endpoint(_)
@@ -72,7 +72,7 @@ impl CallError {
         }
     }
 
-    /// The word for it in events.
+    /// The type of the error in events.
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Prompt(_) => "template-render-failed",
@@ -84,7 +84,7 @@ impl CallError {
     }
 }
 
-/// Whether the program itself is the cause; any other error of the system may be over at the next attempt.
+/// Whether the program itself is the cause of an error at its start. Any other error of the system may not come again.
 fn is_lasting(error: &io::Error) -> bool {
     let lasting = [
         Errno::NOENT,

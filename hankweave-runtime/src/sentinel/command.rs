@@ -1,4 +1,4 @@
-//! Running the command of a sentinel (SENT-9).
+//! Runs the command of a sentinel: it gets the events on its standard input and prints an answer (SENT-9).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,10 +17,10 @@ use crate::world::environment::find_program;
 use crate::world::process::{CommandSpec, GroupSignal, Stdin, child_environment};
 use crate::world::suspension::Stopwatch;
 
-/// An answer may not be longer.
+/// Longest answer, in bytes.
 const MOST_ANSWER_BYTES: u64 = 1 << 20;
 
-/// Limit of kept error output of a command.
+/// Longest error output of a command that is kept, in bytes.
 const MOST_COMPLAINT_BYTES: u64 = 4 << 10;
 
 /// Whether the program of the command can be found, for a hank in this folder and a codon with these variables.
@@ -38,7 +38,7 @@ pub(super) fn check(
     }
 }
 
-/// A bare name is looked up; a path counts from the folder of the hank.
+/// Finds a program: a bare name in the `PATH` of the codon, a path relative to the folder of the hank.
 fn find(program: &str, hank: &Path, world: &World, env: &BTreeMap<String, String>) -> Option<PathBuf> {
     if program.contains('/') {
         let path = hank.join(program);
@@ -86,7 +86,7 @@ pub(super) async fn call(
         answered = answered => Some(answered),
         () = started.reach(clock, config.timeout()) => None,
     };
-    // Whatever it has left running would outlive its answer.
+    // Otherwise processes that the command left running would outlive its answer.
     let _ = process.control.signal_group(GroupSignal::Kill);
     process.control.sweep().await;
     let Some((printed, complaint, exit)) = answered else {
@@ -112,7 +112,7 @@ pub(super) async fn call(
     )?)
 }
 
-/// One JSON object, with the events as they are in the journal.
+/// Returns the input of the command: one JSON object, whose `events` are the lines of the journal, unchanged.
 fn input(context: &Context, config: &SentinelConfig, firing: &Firing) -> Vec<u8> {
     let mut text = json!({
         "sentinelId": config.id,
@@ -121,6 +121,7 @@ fn input(context: &Context, config: &SentinelConfig, firing: &Firing) -> Vec<u8>
         "trigger": firing.number,
     })
     .to_string();
+    // Opens the object again to add the events.
     text.pop();
     text.push_str(",\"events\":[");
     for (index, event) in firing.events.iter().enumerate() {
@@ -131,10 +132,10 @@ fn input(context: &Context, config: &SentinelConfig, firing: &Firing) -> Vec<u8>
     text.into_bytes()
 }
 
-/// Reads to the end and keeps one byte more than `most`, which shows that there was more.
+/// Reads to the end and keeps at most one byte more than `most`, so that the caller sees when there were more.
 async fn read(output: &mut (impl AsyncRead + Unpin), most: u64) -> Vec<u8> {
     let mut kept = Vec::new();
-    // Output that cannot be read is left out; the exit code shows the rest.
+    // Output that cannot be read is left out: the exit code shows whether the command failed.
     let _ = (&mut *output).take(most + 1).read_to_end(&mut kept).await;
     let _ = tokio::io::copy(output, &mut tokio::io::sink()).await;
     kept

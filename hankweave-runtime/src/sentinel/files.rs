@@ -1,4 +1,4 @@
-//! Files of a sentinel's answers (SENT-11).
+//! Files of a sentinel's answers: a log to which each answer is added, and on request a file with the last one (SENT-11).
 
 use std::ffi::OsStr;
 use std::io;
@@ -22,23 +22,27 @@ const OUTPUTS: &str = "outputs";
 #[derive(Debug, Clone)]
 pub(super) struct SentinelFiles {
     log: SentinelPath,
+    /// File that has only the last answer, if there is to be one.
     last_value: Option<SentinelPath>,
     format: OutputFormat,
     /// Answers are values, one a line.
     is_structured: bool,
+    /// Separator of two texts in the log.
     joint: String,
     id: String,
 }
 
-/// A file inside the workspace or the state directory.
+/// A relative path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SentinelPath {
+    /// In the workspace.
     Workspace(PathBuf),
+    /// In the state directory.
     Managed(PathBuf),
 }
 
 impl SentinelFiles {
-    /// Returns the files; the entry's settings win over the sentinel's. The error names the unusable path.
+    /// Returns the files. Paths in `settings`, those of the codon's entry, come before those in `config`. The error names the unusable path.
     pub(super) fn of(
         config: &SentinelConfig,
         settings: &SentinelSettings,
@@ -57,9 +61,9 @@ impl SentinelFiles {
             OutputFormat::Text if !is_structured => "md",
             OutputFormat::Text | OutputFormat::Jsonl => "jsonl",
         };
-        let usual = || format!("{}-{}.{extension}", config.id, codon.file_stem());
+        let default_name = || format!("{}-{}.{extension}", config.id, codon.file_stem());
         Ok(Self {
-            log: SentinelPath::of(&named.unwrap_or_else(usual), config.id.as_str())?,
+            log: SentinelPath::of(&named.unwrap_or_else(default_name), config.id.as_str())?,
             last_value: last_value
                 .map(|path| SentinelPath::of(&path, config.id.as_str()))
                 .transpose()?,
@@ -70,10 +74,10 @@ impl SentinelFiles {
         })
     }
 
-    /// The files in the workspace, whose changes the sentinels of the codon are not shown.
+    /// Returns the paths of the files in the workspace; the sentinels of the codon do not see their changes.
     pub(super) fn in_workspace(&self) -> impl Iterator<Item = String> + '_ {
-        let places = std::iter::once(&self.log).chain(&self.last_value);
-        places.filter_map(|place| match place {
+        let paths = std::iter::once(&self.log).chain(&self.last_value);
+        paths.filter_map(|path| match path {
             SentinelPath::Workspace(path) => Some(path.to_string_lossy().into_owned()),
             SentinelPath::Managed(_) => None,
         })
@@ -90,7 +94,7 @@ impl SentinelFiles {
         let text = &answer.text;
         let line = match self.format {
             _ if self.is_structured => format!("{text}\n"),
-            OutputFormat::Text => match self.log.is_there(disk, dir)? {
+            OutputFormat::Text => match self.log.exists(disk, dir)? {
                 true => format!("{}{text}", self.joint),
                 false => text.clone(),
             },
@@ -101,9 +105,9 @@ impl SentinelFiles {
         };
         self.log.append(disk, dir, line.as_bytes())?;
         match &self.last_value {
-            Some(place) => match &answer.value {
-                Some(value) => place.replace(disk, dir, format!("{value:#}\n").as_bytes()),
-                None => place.replace(disk, dir, text.as_bytes()),
+            Some(path) => match &answer.value {
+                Some(value) => path.replace(disk, dir, format!("{value:#}\n").as_bytes()),
+                None => path.replace(disk, dir, text.as_bytes()),
             },
             None => Ok(()),
         }
@@ -111,7 +115,7 @@ impl SentinelFiles {
 }
 
 impl SentinelPath {
-    /// A path with `/` in it lies in the workspace, a bare name in the folder of the sentinel.
+    /// Reads a path: one with `/` in it is relative to the workspace, a bare name is in the folder of the sentinel `id`.
     fn of(path: &str, id: &str) -> Result<Self, String> {
         let mut names = Vec::new();
         for component in Path::new(path).components() {
@@ -124,14 +128,15 @@ impl SentinelPath {
         if names.is_empty() {
             return Err(format!("`{path}` names no file"));
         }
-        let beneath: PathBuf = names.iter().collect();
-        check_written(beneath.as_os_str().as_bytes()).map_err(|rule| format!("`{path}` {rule}"))?;
+        let relative: PathBuf = names.iter().collect();
+        check_written(relative.as_os_str().as_bytes()).map_err(|rule| format!("`{path}` {rule}"))?;
         Ok(match path.contains('/') {
-            true => Self::Workspace(beneath),
-            false => Self::Managed(Path::new(OUTPUTS).join(id).join(beneath)),
+            true => Self::Workspace(relative),
+            false => Self::Managed(Path::new(OUTPUTS).join(id).join(relative)),
         })
     }
 
+    /// Returns the folder to which the path is relative, and the path.
     fn parts(&self, dir: &ExecutionDir) -> (PathBuf, &Path) {
         match self {
             Self::Workspace(path) => (dir.root().to_owned(), path),
@@ -139,7 +144,7 @@ impl SentinelPath {
         }
     }
 
-    fn is_there(&self, disk: &dyn Disk, dir: &ExecutionDir) -> io::Result<bool> {
+    fn exists(&self, disk: &dyn Disk, dir: &ExecutionDir) -> io::Result<bool> {
         let (root, path) = self.parts(dir);
         Ok(disk.open_folder(&root)?.lookup(path)?.is_some())
     }
@@ -149,23 +154,23 @@ impl SentinelPath {
         Ok(root.make(path, |folder, name| self.add(folder, name, bytes))?)
     }
 
-    /// Adds to the file in its folder. A new file of the workspace is the user's, as those of agents and rigs are; ours stays private.
+    /// Adds bytes to the file `name`, which is made if missing. In the workspace a new file has the user's permissions, in the state directory it is private.
     fn add(&self, folder: &dyn Folder, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
         if let (Self::Workspace(_), Some(umask)) = (self, umask_of_user())
             && is_missing(folder.open(name))
         {
-            // It has to be added to whatever the umask.
+            // The owner may always write, whatever the umask: the next line adds to the file.
             let mode = 0o666 & !umask | 0o600;
             folder.create_file(name, mode, &mut io::empty())?;
         }
         folder.append_file(name, bytes)
     }
 
-    /// Returns the folder to write to, and the path inside. Fails for a path of the workspace that git itself would read.
+    /// Opens the folder to which the path is relative, for writing; returns it with the path. Fails for a path of the workspace that git itself would read.
     fn open(&self, disk: &dyn Disk, dir: &ExecutionDir) -> io::Result<(Box<dyn Folder>, &Path)> {
         let (root, path) = self.parts(dir);
         if let Self::Managed(path) = self {
-            // Folders of ours are private; those that `make` adds have the user's umask.
+            // Folders in the state directory are private. They are made here, as `Folder::make` would make them with the user's umask.
             let folder = path.parent().unwrap_or(path);
             disk.make_private_dirs(&root.join(folder))?;
         }
@@ -180,7 +185,7 @@ impl SentinelPath {
         }
     }
 
-    /// Writes the file anew. Not through a temporary one, which a checkpoint that is made meanwhile would take.
+    /// Writes the file anew, without a temporary file: a checkpoint that is made meanwhile would contain that.
     fn replace(&self, disk: &dyn Disk, dir: &ExecutionDir, bytes: &[u8]) -> io::Result<()> {
         let (root, path) = self.open(disk, dir)?;
         let put = root.make(path, |folder, name| {

@@ -1,8 +1,8 @@
-//! Sentinels of one codon: they subscribe to the state manager like any other subscriber and delay no other task (SENT-9
-//! to SENT-13).
+//! Sentinels of one codon: observers that act on its events, by a command or a model. They subscribe to the state manager like any other subscriber and
+//! delay no other task (SENT-9 to SENT-13). `codon` starts them and waits for their end.
 //!
-//! One task follows the events for all sentinels of a codon. What a sentinel decides is in `hankweave_core::sentinel`; a sentinel that acts runs its command
-//! or asks its model, one at a time, while the task continues listening.
+//! One task follows the events for all sentinels of a codon ([`Watchers`]). `hankweave_core::sentinel` decides when a sentinel acts; then it runs its
+//! command or asks its model, one question at a time for each sentinel, while the task continues listening.
 
 mod allowance;
 mod call;
@@ -40,7 +40,8 @@ use crate::state_manager::StateManager;
 use crate::world::World;
 use crate::world::process::marker;
 
-/// The marker of the processes of one sentinel by that of its codon: another one than that of the agent, whose end must not end them.
+/// Returns the marker of a sentinel's processes, by which they are found and ended. It differs from the marker of the codon's agent, so that the end of the
+/// agent does not end them.
 pub(crate) fn sentinel_marker(codon: &str, sentinel: &str) -> String {
     format!("{codon}/sentinel/{sentinel}")
 }
@@ -51,17 +52,17 @@ pub(crate) struct Context {
     pub(crate) world: World,
     pub(crate) manager: StateManager,
     pub(crate) dir: ExecutionDir,
-    /// The folder of the hank, where programs that are given by a path lie.
+    /// The folder of the hank; paths of programs are relative to it.
     pub(crate) hank: PathBuf,
     /// Prices of the models' answers.
     pub(crate) prices: Arc<Prices>,
-    /// Of the codon, laid over that of the program.
+    /// Environment variables of the codon, which override those of this process.
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) run: RunId,
     pub(crate) codon: CodonId,
     /// Whether models may be asked.
     pub(crate) allowance: Arc<Allowance>,
-    /// Carries out what a sentinel asks for.
+    /// Passes the request of a sentinel to the codon.
     pub(crate) demand: Arc<dyn Fn(SentinelRequest) + Send + Sync>,
 }
 
@@ -71,17 +72,18 @@ impl Context {
         marker(&*self.world.disk, self.dir.root(), &self.run, &self.codon)
     }
 
-    /// Publishes an event. No sentinel waits until it is durable: nothing that a sentinel does next depends on it.
+    /// Publishes an event, without waiting until it is durable: nothing that a sentinel does next depends on it.
     async fn publish(&self, event: Event) {
         drop(self.manager.record(event).await);
     }
 }
 
-/// Effect of a sentinel on the codon.
+/// Request of a sentinel to its codon; the text is for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SentinelRequest {
+    /// The sentinel asks for an action that the hank allows.
     Asked(Ask, String),
-    /// It asks for what is not done.
+    /// The sentinel asks for an action that is refused.
     Refused(String),
     /// The sentinel failed, and its codon with it.
     Failed(String),
@@ -92,6 +94,7 @@ pub(crate) enum SentinelRequest {
 pub(crate) struct Loadable {
     config: SentinelConfig,
     settings: SentinelSettings,
+    /// File of its configuration; `None` where that is in hank.json.
     source_path: Option<String>,
     outputs: SentinelFiles,
     backend: SentinelBackend,
@@ -131,7 +134,7 @@ impl Loadable {
         })
     }
 
-    /// Whether it reads the contents of files that have changed.
+    /// Whether it reads the contents of changed files, which the events must have then.
     fn speaks_of_contents(&self) -> bool {
         let prompt = match &self.backend {
             SentinelBackend::Command => "",
@@ -153,21 +156,21 @@ impl Loadable {
 enum SentinelShutdown {
     /// The codon still runs.
     NotRequested,
-    /// The sentinels see everything up to event number `until` and finish what waits; work that is left at the deadline is cut short.
+    /// The sentinels see everything up to event number `until` and act on it; work that is not finished at the deadline is cut short.
     Drain { until: u64, deadline: Instant },
-    /// Running work is cut short.
+    /// Unfinished work is cut short.
     Now,
 }
 
-/// The sentinels of a codon, at work. Dropping it cuts them short.
+/// The sentinels of a codon at work, with their task. Dropping it ends the task.
 pub(crate) struct Watchers {
     shutdown_sender: watch::Sender<SentinelShutdown>,
     totals: watch::Receiver<SentinelTotals>,
-    /// Whether one of them reads the contents of files that have changed.
+    /// Whether one of them reads the contents of changed files.
     pub(crate) speak_of_contents: bool,
-    /// The changes of files for which they wait.
+    /// The files whose changes they wait for; `None` where they wait for none.
     pub(crate) file_interest: Option<Arc<FileInterest>>,
-    /// Ends with those that wait for the end of the codon.
+    /// Results in the loop if some sentinels act on the end of the codon.
     task: AbortOnDropHandle<Option<SentinelLoop>>,
 }
 
@@ -182,7 +185,7 @@ pub(crate) struct SentinelTotals {
 }
 
 impl Watchers {
-    /// Loads the sentinels, which are recorded and published first, and lets them see everything from now on.
+    /// Loads the sentinels and lets them see every event from now on. Their loading is recorded before this returns; also returns their figures.
     pub(crate) async fn start(context: Context, sentinels: Vec<Loadable>) -> (Self, SentinelTotals) {
         let events = context.manager.subscribe();
         let own_files: BTreeSet<String> = sentinels
@@ -215,7 +218,7 @@ impl Watchers {
         self.totals.borrow().cost
     }
 
-    /// Lets them see everything up to event number `until` and work off what waits until `deadline`, or until `cut` is done.
+    /// Lets the sentinels see everything up to event number `until` and act on it, until `deadline` or until `cut` is done.
     pub(crate) async fn drain(
         mut self,
         until: u64,
@@ -230,20 +233,24 @@ impl Watchers {
             () = cut => None,
         };
         match ended {
-            Some(ended) => self.last(ended),
+            Some(ended) => self.results(ended),
             None => self.cut().await,
         }
     }
 
-    /// Cuts short what they do.
+    /// Cuts the work of the sentinels short.
     pub(crate) async fn cut(mut self) -> (SentinelTotals, Option<EndWatchers>) {
         self.shutdown_sender.send_replace(SentinelShutdown::Now);
         let ended = (&mut self.task).await;
-        self.last(ended)
+        self.results(ended)
     }
 
-    /// A panic of the task is one of ours: the codon does not end differently because of it, and what was paid stays paid.
-    fn last(&self, ended: Result<Option<SentinelLoop>, JoinError>) -> (SentinelTotals, Option<EndWatchers>) {
+    /// Returns the last figures, and the sentinels that act on the end of the codon. If the task has crashed, which is a bug of hankweave, the codon does
+    /// not fail because of it, and the money that the sentinels have spent counts.
+    fn results(
+        &self,
+        ended: Result<Option<SentinelLoop>, JoinError>,
+    ) -> (SentinelTotals, Option<EndWatchers>) {
         let remaining = ended.unwrap_or_else(|error| {
             tracing::error!(%error, "the sentinels of a codon have crashed; please report this bug");
             None
@@ -253,7 +260,7 @@ impl Watchers {
 }
 
 impl EndWatchers {
-    /// Lets them act on the end of their codon until `deadline`, or until `cut` is done. `allowance` decides whether
+    /// Lets the sentinels act on the end of their codon, until `deadline` or until `cut` is done. `allowance` decides whether
     /// models may be asked.
     pub(crate) async fn act(
         self,
@@ -261,16 +268,17 @@ impl EndWatchers {
         deadline: Instant,
         cut: impl Future<Output = ()>,
     ) -> SentinelTotals {
-        let watchers = self.at_work(allowance);
+        let watchers = self.restart(allowance);
         watchers.drain(u64::MAX, deadline, cut).await.0
     }
 
-    /// Ends them without waiting for their work.
+    /// Ends the sentinels without waiting for their work.
     pub(crate) async fn dismiss(self, allowance: Arc<Allowance>) -> SentinelTotals {
-        self.at_work(allowance).cut().await.0
+        self.restart(allowance).cut().await.0
     }
 
-    fn at_work(self, allowance: Arc<Allowance>) -> Watchers {
+    /// Starts the task of the sentinels once more.
+    fn restart(self, allowance: Arc<Allowance>) -> Watchers {
         let Self(mut work) = self;
         let totals = work.prepare_for_end(allowance);
         let (shutdown_sender, shutdown) = watch::channel(SentinelShutdown::NotRequested);

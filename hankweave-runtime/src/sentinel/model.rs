@@ -1,4 +1,5 @@
-//! Asking the model of a sentinel (SENT-15 to SENT-18), and the known part of its bill (SENT-21).
+//! Asks the model of a sentinel (SENT-15 to SENT-18), and adds up the known part of its cost (SENT-21). [`SentinelModel::question`] makes a question,
+//! [`PendingQuestion::ask`] asks it with all retries, and [`PendingQuestion::repaired`] makes the next question if the answer has the wrong form.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -34,7 +35,7 @@ const MOST_RETRIES: u64 = 2;
 /// The wait before the second attempt; each further wait takes twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 
-/// Tokens that cost nothing only where all tokens do.
+/// Tokens of every kind. If they cost nothing, the model is free.
 const A_MILLION_OF_EACH: TokenUsage = TokenUsage {
     input_tokens: 1_000_000,
     output_tokens: 1_000_000,
@@ -42,7 +43,7 @@ const A_MILLION_OF_EACH: TokenUsage = TokenUsage {
     cache_read_tokens: 1_000_000,
 };
 
-/// A provider that asks for a longer wait is not waited for.
+/// Longest wait before another attempt. If a provider asks for a longer one, the question fails.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Model of a sentinel, with everything that each request to it contains.
@@ -50,47 +51,54 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 pub(super) struct SentinelModel {
     config: SentinelConfig,
     params: LlmParams,
+    /// System prompt.
     system: Option<String>,
+    /// Template of the prompt.
     prompt: String,
+    /// Form that answers must have.
     form: Option<CheckedForm>,
     prices: Arc<Prices>,
 }
 
-/// A question on its way, with what it has cost so far.
+/// A question without a valid answer yet, and its cost so far.
 #[derive(Debug)]
 pub(super) struct PendingQuestion {
     pub(super) model: Arc<SentinelModel>,
-    /// Remembered question, without the texts that repaired its answer.
+    /// Prompt of the question, for the conversation that the sentinel remembers; without the request to repair an answer.
     pub(super) prompt: String,
     question: Question,
+    /// Known cost of all its requests.
     pub(super) cost: Usd,
     pub(super) tokens: TokenUsage,
-    /// Requests that may have cost more than `cost` has of them.
+    /// Number of its requests whose cost is unknown.
     pub(super) uncounted: u64,
+    /// Whether it asks to repair an answer of the wrong form.
     pub(super) is_repaired: bool,
 }
 
-/// Cost of the requests of one question.
+/// Cost of one request and of the failed ones before it.
 #[derive(Debug)]
 pub(super) struct Bill {
     pub(super) cost: Usd,
     /// Number of requests with unknown cost.
     pub(super) uncounted: u64,
-    /// Place of the request. It is free once the cost is noted: sooner, another question would be asked with money that is spent.
+    /// Place of the request in the allowance. It is held until the bill is dropped, after its cost was recorded: otherwise another question could be asked with
+    /// money that is spent already.
     _place: Option<OwnedSemaphorePermit>,
 }
 
-/// Result of a question that was answered and has to be paid.
+/// Result of checking the reply of a model, which costs money in any case.
 #[derive(Debug)]
 pub(super) enum AnswerCheck {
     Answer(SentinelAnswer),
+    /// The model refuses to answer, for this reason.
     Refused(String),
     /// An answer in the wrong form: its text, and the reason.
     Flawed(String, String),
 }
 
 impl SentinelModel {
-    /// Loads the model of a sentinel with its prompts and its schema, and waits for the disk. The error states why it
+    /// Loads the model of a sentinel with its prompts and its schema. Waits for the disk. The error states why the model
     /// cannot be asked.
     pub(super) fn of(
         entry: &SentinelEntry,
@@ -125,12 +133,12 @@ impl SentinelModel {
         })
     }
 
-    /// The template of its prompt.
+    /// Returns the template of the prompt.
     pub(super) fn prompt(&self) -> &str {
         &self.prompt
     }
 
-    /// The question about what the sentinel acts on. Takes a while where the template is large.
+    /// Makes the question about the events of `firing`, which follows the exchanges `before`. Takes a while where the template is large.
     pub(super) fn question(
         self: Arc<Self>,
         context: &Context,
@@ -138,7 +146,7 @@ impl SentinelModel {
         before: Vec<Exchange>,
     ) -> Result<PendingQuestion, CallError> {
         let events = firing.events.iter();
-        let given = PromptContext {
+        let values = PromptContext {
             sentinel_id: self.config.id.as_str(),
             run_id: context.run.as_str(),
             codon_id: context.codon.as_str(),
@@ -147,7 +155,7 @@ impl SentinelModel {
                 .filter_map(|event| serde_json::from_str(&event.line).ok())
                 .collect(),
         };
-        let prompt = render_prompt(&self.prompt, &given)?;
+        let prompt = render_prompt(&self.prompt, &values)?;
         Ok(PendingQuestion {
             question: Question {
                 model: endpoint(&self.config, context)?.model,
@@ -167,23 +175,24 @@ impl SentinelModel {
         })
     }
 
-    /// Returns the cost of a reply: that of its provider, else of its tokens at their price; `None` where it is unknown.
+    /// Returns the cost of a reply: the one that the provider reports, else the price of its tokens; `None` where the cost is unknown.
     fn cost(&self, endpoint: &ModelEndpoint, reply: &ModelReply) -> Option<Usd> {
         if let Some(cost) = reply.cost.filter(|_| endpoint.reports_cost) {
             return Some(cost);
         }
         let price = |tokens: TokenUsage| Billed::from(tokens).price(self.config.model_name(), &self.prices);
-        let is_reported = reply.tokens != TokenUsage::ZERO;
+        let has_tokens = reply.tokens != TokenUsage::ZERO;
         match price(reply.tokens) {
-            Some(cost) => Some(cost).filter(|_| is_reported || price(A_MILLION_OF_EACH) == Some(Usd::ZERO)),
+            // Without reported tokens the cost is known only of a free model.
+            Some(cost) => Some(cost).filter(|_| has_tokens || price(A_MILLION_OF_EACH) == Some(Usd::ZERO)),
             // A model on this machine sends no bill.
             None => endpoint.is_local().then_some(Usd::ZERO),
         }
     }
 
-    /// Checks the model's reply, and returns an answer if it is one.
-    fn check_answer(&self, said: ReplyBody) -> AnswerCheck {
-        let (text, object) = match (said, &self.form) {
+    /// Checks whether the model's reply is an answer, in the form that is asked for.
+    fn check_answer(&self, reply: ReplyBody) -> AnswerCheck {
+        let (text, object) = match (reply, &self.form) {
             (ReplyBody::Refused(why), _) => return AnswerCheck::Refused(why),
             (ReplyBody::Text(text), None) => return AnswerCheck::Answer(SentinelAnswer::of_text(text)),
             (ReplyBody::Object(object), None) => {
@@ -205,6 +214,7 @@ impl SentinelModel {
         }
     }
 
+    /// Asks until there is a reply, with a place in the allowance for each request. Failed requests are repeated where that may help.
     async fn ask(&self, context: &Context, question: &Question) -> Result<(ModelReply, Bill), CallError> {
         let endpoint = endpoint(&self.config, context)?;
         let mut body = request_body(endpoint.api, question);
@@ -212,7 +222,7 @@ impl SentinelModel {
             body["usage"] = json!({"include": true});
         }
         let body = body.to_string().into_bytes();
-        let most = self.params.max_retries.unwrap_or(MOST_RETRIES);
+        let max_retries = self.params.max_retries.unwrap_or(MOST_RETRIES);
         let (mut retries, mut wait, mut uncounted) = (0, FIRST_WAIT, 0);
         let mut place = context.allowance.admit().await;
         loop {
@@ -231,19 +241,19 @@ impl SentinelModel {
                 }
                 Err(refusal) => refusal,
             };
-            // Others may ask while this one waits.
+            // Other sentinels may use the place during the wait.
             drop(place.take());
             uncounted += u64::from(refusal.billable);
-            let asked_for = refusal.retry_after.unwrap_or(wait);
-            if !refusal.retriable || retries == most || asked_for > LONGEST_WAIT {
+            let this_wait = refusal.retry_after.unwrap_or(wait);
+            if !refusal.retriable || retries == max_retries || this_wait > LONGEST_WAIT {
                 return Err(CallError::Model(refusal, uncounted));
             }
             tokio::select! {
                 biased;
                 () = context.allowance.closed() => {}
-                () = tokio::time::sleep(asked_for) => place = context.allowance.admit().await,
+                () = tokio::time::sleep(this_wait) => place = context.allowance.admit().await,
             }
-            // A question that is not asked again stays without an answer.
+            // The allowance has closed, so the question is not asked again.
             if place.is_none() {
                 return Err(CallError::Model(refusal, uncounted));
             }
@@ -252,6 +262,7 @@ impl SentinelModel {
         }
     }
 
+    /// Sends one request.
     async fn ask_once(
         &self,
         context: &Context,
@@ -259,23 +270,23 @@ impl SentinelModel {
         body: Vec<u8>,
     ) -> Result<ModelReply, CallRefusal> {
         let variables = child_environment(&context.world.environment, &context.env);
+        let header = |(name, value): (&'static str, String)| (Cow::Borrowed(name), value);
         let fixed = endpoint.api.headers().iter();
-        let own = |(name, value): (&'static str, String)| (Cow::Borrowed(name), value);
         let mut headers: Vec<_> = fixed
-            .map(|(name, value)| own((name, (*value).to_owned())))
+            .map(|(name, value)| header((name, (*value).to_owned())))
             .collect();
         let key = endpoint
             .key_variable
             .as_ref()
-            .and_then(|name| variables.get(&OsString::from(name)));
-        headers.extend(key.and_then(|key| Some(own(endpoint.api.key_header(key.to_str()?)))));
+            .and_then(|name| variables.get(&OsString::from(name))?.to_str());
+        headers.extend(key.map(|key| header(endpoint.api.key_header(key))));
         let request = HttpRequest {
             url: endpoint.url.clone(),
             headers,
             body,
             timeout: self.config.timeout(),
         };
-        let answer = context.world.http.post(request).await.map_err(unanswered);
+        let answer = context.world.http.post(request).await.map_err(http_refusal);
         let reply = answer.and_then(|answer| {
             read_reply(
                 endpoint.api,
@@ -293,18 +304,18 @@ impl SentinelModel {
 }
 
 impl PendingQuestion {
-    /// Asks, and checks the answer. Returns the question with its bill.
+    /// Asks, and checks the reply. Returns the question, the bill of its newest requests, and the result of the check.
     pub(super) async fn ask(mut self, context: &Context) -> Result<(Self, Bill, AnswerCheck), CallError> {
         let (ModelReply { said, tokens, .. }, bill) = self.model.ask(context, &self.question).await?;
         self.cost += bill.cost;
         self.uncounted += bill.uncounted;
         self.tokens += tokens;
         let model = Arc::clone(&self.model);
-        let judged = context.world.blocking.run(move || model.check_answer(said)).await;
-        Ok((self, bill, judged))
+        let check = context.world.blocking.run(move || model.check_answer(said)).await;
+        Ok((self, bill, check))
     }
 
-    /// Asks again, with the problem of the answer.
+    /// Returns the question that asks the model to repair its answer `said`, whose problem is `why`.
     pub(super) fn repaired(self, said: String, why: &str) -> Self {
         Self {
             question: self.question.repaired(said, why),
@@ -314,7 +325,7 @@ impl PendingQuestion {
     }
 }
 
-/// Returns the model's endpoint, by the variables of its codon.
+/// Returns the model's endpoint, which may depend on environment variables of the codon.
 fn endpoint(config: &SentinelConfig, context: &Context) -> Result<ModelEndpoint, EndpointError> {
     let variables = child_environment(&context.world.environment, &context.env);
     ModelEndpoint::of(config, |name| {
@@ -323,7 +334,8 @@ fn endpoint(config: &SentinelConfig, context: &Context) -> Result<ModelEndpoint,
     })
 }
 
-fn unanswered(error: HttpError) -> CallRefusal {
+/// Returns the refusal for a request without an answer.
+fn http_refusal(error: HttpError) -> CallRefusal {
     let message = error.to_string();
     CallRefusal {
         retriable: classify(&message, false).retriable,

@@ -1,5 +1,5 @@
-//! Problems of a run's sentinels that are found before it starts, and only on the machine where it is to run: a missing program, a file that must not be written
-//! (SENT-11), and permissions that have no effect. What is wrong in the texts themselves is found when the hank is loaded.
+//! Problems of a hank's sentinels that are found before a run starts: a missing program, a file that must not be written (SENT-11), and permissions that have
+//! no effect. Errors in the texts of the hank itself are found earlier, when it is loaded.
 
 use hankweave_core::hank::{CodonConfig, Hank, Problem, SentinelEntry, Severity};
 use hankweave_core::sentinel::model::unloaded;
@@ -10,7 +10,8 @@ use super::files::SentinelFiles;
 use crate::hank_files::LoadedHank;
 use crate::world::World;
 
-/// Returns an error for each sentinel without which its codon would fail, and warnings for those that would be left out or are allowed what has no effect.
+/// Returns an error for each sentinel that cannot be loaded and without which its codon would fail; a warning for each that would be left out, and for each
+/// permission that has no effect.
 pub(crate) fn sentinel_problems(hank: &Hank, loaded: &LoadedHank, world: &World) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (at, codon) in hank.located_codons() {
@@ -40,7 +41,7 @@ fn problems_of(
     let left_out = if let Err(why) = SentinelFiles::of(&config, &settings, &codon.id) {
         Some(unloaded(&config, entry, &why))
     } else if is_command && let Err(why) = command::check(&config, &loaded.root, world, &codon.env) {
-        // A warning at most: the rig of the codon may bring the program.
+        // Never an error: the rig of the codon may install the program.
         let (_, message) = unloaded(&config, entry, &why);
         Some((Severity::Warning, message))
     } else {
@@ -50,7 +51,7 @@ fn problems_of(
     left_out.into_iter().chain(without_effect).collect()
 }
 
-/// Describes what a sentinel is allowed to do to its codon although it acts only when that has ended; `None` if there is nothing of that kind.
+/// Describes the permissions that have no effect, because the sentinel acts only when its codon has ended; `None` if there are none.
 fn without_effect(config: &SentinelConfig, settings: &SentinelSettings) -> Option<String> {
     if config.trigger.on().iter().any(|kind| kind != CODON_COMPLETED) {
         return None;

@@ -1,4 +1,5 @@
-//! Accepting connections: each has a limited time to show a token, and a new one is never kept out.
+//! Accepts connections and serves each in a task of its own: reads the head of its request, lets the gate decide, and answers it or passes it to the door. A
+//! connection has a limited time to show a token, and a new one is never kept out.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,16 +17,14 @@ use super::head::{Head, HeadError};
 use super::plain;
 use crate::world::net::{Connection, Listener};
 
-/// How long nothing is accepted when the system cannot give another connection, for lack of descriptors for
-/// example.
+/// How long nothing is accepted after the system failed to give a connection, as for lack of descriptors.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Accepts clients until the server closes, then waits for them to leave.
 pub(super) async fn accept(mut listener: Box<dyn Listener>, door: Arc<Door>) {
     let mut connections = JoinSet::new();
-    // Connections that have not shown a token yet, oldest first; each is cancelled when it ends or shows one. If there is no
-    // room for another one, the oldest is evicted, so that a client with a token gets in however many come
-    // without one.
+    // One for each connection that has not shown a token yet, oldest first; it is cancelled when the connection ends or shows a token. If there are too many,
+    // the oldest connection is evicted by cancelling it, so that a client with a token gets in however many connections come without one.
     let mut pending: VecDeque<CancellationToken> = VecDeque::new();
     loop {
         // Every arm is cancel safe: a connection that was not accepted waits in the queue of the system.
@@ -70,17 +69,18 @@ fn report_panic(ended: Result<(), tokio::task::JoinError>) {
 
 /// Serves a connection that was just accepted, unless it is evicted before it has shown a token.
 async fn receive(mut connection: Box<dyn Connection>, door: Arc<Door>, evicted: CancellationToken) {
+    // Dropping this cancels `evicted`, which takes the connection off the list of those without a token.
     let pending = evicted.clone().drop_guard();
     let head = tokio::select! {
         biased;
-        // First: a client that has sent its head already is not evicted for later ones that have sent
-        // nothing.
+        // The head comes first: a client that has sent it is not evicted for later connections that have sent nothing.
         head = tokio::time::timeout(door.limits.head, Head::read(&mut connection)) => head,
         () = evicted.cancelled() => return turn_away(connection).await,
         () = door.closing.cancelled() => return,
     };
     let reached = connection.local_address();
-    let answer = async {
+    // Results in the connection only if it has shown a token; any other is answered here.
+    let answering = async {
         match head {
             Err(_) => {
                 plain::refuse(
@@ -105,13 +105,10 @@ async fn receive(mut connection: Box<dyn Connection>, door: Arc<Door>, evicted: 
             Ok(Ok(head)) => match door.gate.admit(&head, reached) {
                 Admission::Asset(asset, host) => plain::send(connection, asset, &host).await,
                 Admission::Proof(proof) => plain::send_json(connection, &proof).await,
-                Admission::Answer(answer) => {
-                    let said = door.answer(answer).await;
-                    match said {
-                        Ok(said) => plain::send_text(connection, said).await,
-                        Err(why) => plain::refuse(connection, StatusCode::CONFLICT, &why).await,
-                    }
-                }
+                Admission::Answer(answer) => match door.answer(answer).await {
+                    Ok(text) => plain::send_text(connection, text).await,
+                    Err(why) => plain::refuse(connection, StatusCode::CONFLICT, &why).await,
+                },
                 Admission::Refused(status, why) => plain::refuse(connection, status, why).await,
                 Admission::List => return Some(Admitted::List(connection)),
                 Admission::Upgrade(upgrade) => {
@@ -127,19 +124,18 @@ async fn receive(mut connection: Box<dyn Connection>, door: Arc<Door>, evicted: 
     };
     let admitted = tokio::select! {
         biased;
-        admitted = answer => admitted,
+        admitted = answering => admitted,
         () = evicted.cancelled() => None,
         () = door.closing.cancelled() => None,
     };
-    // A client with a token is evicted no more.
+    // From here on the connection is not evicted.
     drop(pending);
     if let Some(admitted) = admitted {
         door.serve(admitted).await;
     }
 }
 
-/// Answers an evicted connection: a line that fits into the buffer of the system, so that nothing is waited
-/// for.
+/// Answers an evicted connection. The answer fits into the buffer of the system, so sending it does not wait for the client.
 async fn turn_away(mut connection: Box<dyn Connection>) {
     let line = format!(
         "HTTP/1.1 {}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",

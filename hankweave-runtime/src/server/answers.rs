@@ -1,4 +1,5 @@
-//! Tokens that answer one question once (WIRE-50): for buttons of a notification, which must not hold a token of the directory.
+//! Tokens for the buttons of a notification (WIRE-50): each approves or denies one codon, once. A notification must not hold a token of the directory, which
+//! allows everything.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,10 +33,11 @@ pub struct AnswerPaths {
     pub deny: String,
 }
 
-/// Answer of a token.
+/// Answer that a token stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TokenAnswer {
     pub(super) codon_id: CodonId,
+    /// `true` approves the codon, `false` denies it.
     pub(super) granted: bool,
 }
 
@@ -59,10 +61,13 @@ impl AnswerTokens {
 
     /// Returns the answer of a token. Afterwards neither this token nor the other token of its question is valid.
     pub(super) fn take(&self, token: &str) -> Option<TokenAnswer> {
-        let (mut issued, given) = (self.issued(), digest(token.as_bytes()));
-        let found = issued.as_ref()?;
-        // Both are compared, so that the time it takes shows nothing.
-        let granted = match (is_same(&found.approve, &given), is_same(&found.deny, &given)) {
+        let (mut issued, digest) = (self.issued(), digest(token.as_bytes()));
+        let expected = issued.as_ref()?;
+        // Always compared with both, so that the time taken shows nothing.
+        let granted = match (
+            is_same(&expected.approve, &digest),
+            is_same(&expected.deny, &digest),
+        ) {
             (true, _) => true,
             (_, true) => false,
             _ => return None,
@@ -72,7 +77,7 @@ impl AnswerTokens {
     }
 
     fn issued(&self) -> MutexGuard<'_, Option<IssuedAnswers>> {
-        // Replaced in one step, so a panic leaves a whole one.
+        // The value is replaced in one step, so it is complete even after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,7 @@
-//! One client, from its upgrade to its end.
+//! One client, from its upgrade to its end: [`ClientConnection::serve`] receives its messages, sends the messages in its outbox and the history that it asked
+//! for, pings it, and disconnects it if it is silent, slow or breaks a rule. `session` answers its handshake and its commands.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,13 +25,31 @@ use crate::error::chain;
 use crate::presence::PresenceGuard;
 use crate::world::disk::IoError;
 
+/// How often a client is checked while the server stops.
+const CLOSING_CHECK: Duration = Duration::from_millis(50);
+
+/// The client did not read.
+const SLOW: CloseReason = CloseReason::new(CloseCode::Again, "slow");
+
+/// The server stops, and the client does not have everything.
+const LEFT_BEHIND: CloseReason = CloseReason::new(
+    CloseCode::Library(CLOSED_INCOMPLETE),
+    "the run has ended, and not everything was sent",
+);
+
+/// The server stops, and everything was sent.
+const GOING_AWAY: CloseReason = CloseReason::new(CloseCode::Away, "the run has ended");
+
 /// A client and its state.
 pub(super) struct ClientConnection {
     pub(super) shared: Arc<Shared>,
+    /// Rights of its token.
     pub(super) role: Role,
     /// The server's name for it.
     pub(super) id: String,
+    /// Number under which the hub knows it.
     pub(super) number: u64,
+    /// Messages that wait for it.
     pub(super) outbox: Arc<Outbox>,
     /// Rights; `None` before its handshake.
     pub(super) mode: Option<Mode>,
@@ -37,11 +57,13 @@ pub(super) struct ClientConnection {
     pub(super) user: Option<String>,
     /// The events that it gets.
     pub(super) feed: EventFeed,
+    /// History that it has requested.
     pub(super) sync: Option<Sync>,
-    /// How far the hub had come when the part of the journal that is being read was asked for.
-    known: u64,
+    /// Position of the hub when the newest reading of the journal started.
+    hub_position: u64,
     rate: RateWindow,
     liveness: Liveness,
+    /// Counts it among the clients that may send commands.
     presence: Option<PresenceGuard>,
 }
 
@@ -62,11 +84,11 @@ pub(super) struct Sync {
     pub(super) command_id: String,
     /// The last event that was sent.
     pub(super) position: u64,
-    /// Later events have come already or will come by themselves.
+    /// The last event to send: the client gets later ones as new events.
     pub(super) until: u64,
 }
 
-/// A part of the journal on its way.
+/// A part of the journal that is being read.
 type PendingRead = BoxFuture<'static, Result<HistoryChunk, IoError>>;
 
 impl ClientConnection {
@@ -81,7 +103,7 @@ impl ClientConnection {
             user: None,
             feed: EventFeed::Nothing,
             sync: None,
-            known: 0,
+            hub_position: 0,
             rate: RateWindow::new(limits.rate),
             liveness: Liveness::new(),
             presence: None,
@@ -89,8 +111,7 @@ impl ClientConnection {
         }
     }
 
-    /// Serves the client until either side disconnects. `place` is freed as soon as the client no longer
-    /// counts.
+    /// Serves the client until either side disconnects. Dropping `place` lets another client in.
     pub(super) async fn serve(mut self, mut socket: ClientSocket, place: OwnedSemaphorePermit) {
         let why = self.talk(&mut socket).await;
         let (sending, patience) = (
@@ -98,6 +119,7 @@ impl ClientConnection {
             self.liveness.close_time(&self.shared.limits),
         );
         self.shared.hub.leave(self.number);
+        // From here on it counts neither as present nor as a client that may still answer.
         (self.presence, self.liveness) = (None, Liveness::new());
         let Some(why) = why else {
             return self.unless_closed(socket.hang_up()).await;
@@ -114,7 +136,7 @@ impl ClientConnection {
             GOING_AWAY | LEFT_BEHIND => return socket.disconnect(why, sending, patience).await,
             _ => return self.unless_closed(socket.disconnect(why, CLOSING, CLOSING)).await,
         }
-        // It may take long until it reads on; its place is free for others meanwhile.
+        // A slow client may take long to read its closing frame. Other clients may have its place meanwhile.
         drop(place);
         if let Ok(_permit) = self.shared.slow_closes.try_acquire() {
             self.unless_closed(socket.disconnect(why, limits.slow_close, limits.slow_close))
@@ -122,7 +144,7 @@ impl ClientConnection {
         }
     }
 
-    /// Disconnects a client for which a server that stops does not wait.
+    /// Waits for a disconnection, unless the server stops.
     async fn unless_closed(&self, disconnect: impl Future<Output = ()>) {
         tokio::select! {
             biased;
@@ -135,10 +157,11 @@ impl ClientConnection {
     /// itself.
     async fn talk(&mut self, socket: &mut ClientSocket) -> Option<CloseReason> {
         let shared = Arc::clone(&self.shared);
-        // A part of the history is read while the one before it is sent, and waits until everything is.
+        // The next part of the history is read while the previous one is being sent.
         let mut reading: Option<PendingRead> = None;
+        // Whether everything before that part is sent. Only then the part is taken.
         let mut idle = false;
-        // Until when it may receive the rest, once the server stops.
+        // Once the server stops: until when the client may receive its last messages.
         let mut end: Option<Instant> = None;
         let begin = Instant::now();
         loop {
@@ -147,8 +170,7 @@ impl ClientConnection {
                 unproven: end.is_none() && self.liveness.wants_ping(),
             };
             let next_check = self.next_check(socket, begin, end);
-            // Every arm is cancel safe: a part of the journal that was read stays where it is until it is
-            // taken.
+            // Every arm is cancel safe: a part of the journal that was read stays in `reading`.
             tokio::select! {
                 biased;
                 () = shared.closing.cancelled(), if end.is_none() => {
@@ -160,7 +182,7 @@ impl ClientConnection {
                     match part {
                         Ok(part) => {
                             self.send_part(socket, part);
-                            reading = self.wants_history().then(|| self.read());
+                            reading = self.wants_history().then(|| self.start_reading());
                         }
                         Err(error) => {
                             tracing::error!(error = %chain(&error), "a client cannot get its history");
@@ -170,13 +192,13 @@ impl ClientConnection {
                 }
                 event = socket.next(&self.outbox, &interests) => match event {
                     SocketEvent::Message(message) => {
-                        if let Some(ended) = self.receive(socket, message).await {
-                            return ended;
+                        if let ControlFlow::Break(why) = self.receive(socket, message).await {
+                            return why;
                         }
                     }
                     SocketEvent::Idle if self.wants_history() => {
                         idle = true;
-                        reading.get_or_insert_with(|| self.read());
+                        reading.get_or_insert_with(|| self.start_reading());
                     }
                     SocketEvent::Idle => return Some(GOING_AWAY),
                     SocketEvent::Unproven => self.ping(socket),
@@ -185,7 +207,7 @@ impl ClientConnection {
                     SocketEvent::Closed => return None,
                 },
                 () = tokio::time::sleep_until(next_check) => {
-                    // Not idle: something waits for it still.
+                    // The socket is not idle, so the client does not have everything.
                     if end.is_some_and(|end| self.has_had_its_time(socket, end)) {
                         return Some(LEFT_BEHIND);
                     }
@@ -204,7 +226,7 @@ impl ClientConnection {
         if self.mode.is_none() {
             next = next.min(begin + limits.handshake);
         }
-        // Since when it takes nothing is known only when it is checked.
+        // While the server stops it is checked often: only a check notices that the client takes nothing.
         let soon = Instant::now() + self.stall_time_left(socket).min(CLOSING_CHECK);
         end.map_or(next, |end| next.min(end).min(soon))
     }
@@ -223,15 +245,16 @@ impl ClientConnection {
         None
     }
 
-    /// Pings it, unless the ping would only wait after messages that it does not take.
+    /// Pings the client, unless it has taken nothing for so long that the ping would only wait in the socket.
     fn ping_at_the_end(&mut self, socket: &mut ClientSocket) {
         let longest = self.shared.limits.final_pong;
-        match socket
+        let is_stuck = socket
             .stalled_since()
-            .is_some_and(|since| since.elapsed() >= longest)
-        {
-            true => self.liveness.give_up(),
-            false => self.ping(socket),
+            .is_some_and(|since| since.elapsed() >= longest);
+        if is_stuck {
+            self.liveness.give_up();
+        } else {
+            self.ping(socket);
         }
     }
 
@@ -240,41 +263,45 @@ impl ClientConnection {
         socket.ping();
     }
 
-    /// Whether a server that stops no longer waits for it. A client that keeps taking messages has time until
-    /// `end`, and one that takes nothing is not waited for.
+    /// Whether a server that stops no longer waits for the client: until `end` if it keeps taking messages, and only for its stall time if it takes nothing.
     fn has_had_its_time(&self, socket: &ClientSocket, end: Instant) -> bool {
         self.stall_time_left(socket).is_zero() || Instant::now() >= end
     }
 
-    /// How long it may still take nothing of what waits.
+    /// How much longer the client may take none of the bytes that wait for it.
     fn stall_time_left(&self, socket: &ClientSocket) -> Duration {
-        let refused = socket.stalled_since().map(|since| since.elapsed());
+        let stalled = socket.stalled_since().map(|since| since.elapsed());
         let stall_time = self.liveness.stall_time(&self.shared.limits);
-        stall_time.saturating_sub(refused.unwrap_or_default())
+        stall_time.saturating_sub(stalled.unwrap_or_default())
     }
 
-    /// Handles one frame. `Some`: the client is disconnected for this reason, or has closed the connection
-    /// itself.
-    async fn receive(&mut self, socket: &mut ClientSocket, message: Message) -> Option<Option<CloseReason>> {
+    /// Handles one frame. Breaks with the reason why the client is disconnected; `None` when it has closed the connection itself.
+    async fn receive(
+        &mut self,
+        socket: &mut ClientSocket,
+        message: Message,
+    ) -> ControlFlow<Option<CloseReason>> {
         self.liveness.received(&self.shared.responsive);
-        // Pongs count as well: no client is pinged as often as that.
+        // Pongs count as well: a client is pinged too rarely to exceed the rate by answering.
         if !matches!(message, Message::Close(_)) && self.rate.is_exceeded() {
-            return Some(Some(CloseReason::new(CloseCode::Policy, "too many messages")));
+            let why = CloseReason::new(CloseCode::Policy, "too many messages");
+            return ControlFlow::Break(Some(why));
         }
         match message {
             Message::Text(text) => {
                 self.read_message(socket, &text).await;
-                None
+                ControlFlow::Continue(())
             }
-            Message::Ping(_) | Message::Pong(_) => None,
-            Message::Close(_) => Some(None),
-            Message::Binary(_) | Message::Frame(_) => Some(Some(CloseReason::new(
-                CloseCode::Unsupported,
-                "only text is understood",
-            ))),
+            Message::Ping(_) | Message::Pong(_) => ControlFlow::Continue(()),
+            Message::Close(_) => ControlFlow::Break(None),
+            Message::Binary(_) | Message::Frame(_) => {
+                let why = CloseReason::new(CloseCode::Unsupported, "only text is understood");
+                ControlFlow::Break(Some(why))
+            }
         }
     }
 
+    /// Answers a handshake or a command.
     async fn read_message(&mut self, socket: &mut ClientSocket, text: &str) {
         match Inbound::read(text) {
             Err(refused) => self.refuse(&ParsedRequest::default(), refused),
@@ -295,7 +322,7 @@ impl ClientConnection {
         }
     }
 
-    /// Without a handshake (WIRE-2) no command is even checked.
+    /// Checks a command and accepts it. Before the handshake (WIRE-2) every command is refused without a check.
     fn read_command(&mut self, command: RawCommand) {
         let (id, name) = (command.id().map(str::to_owned), command.name().map(str::to_owned));
         let checked = match self.mode {
@@ -321,11 +348,11 @@ impl ClientConnection {
 
     /// Sends a message after those that wait already.
     pub(super) fn send(&self, text: Utf8Bytes) {
-        // A client that does not read is noticed when the socket is polled next.
+        // If the outbox overflows, the next poll of the socket reports it.
         self.outbox.push(text);
     }
 
-    /// Applies the handshake.
+    /// Applies the handshake: sets the rights of the client and counts it.
     pub(super) fn enter(&mut self, handshake: &Handshake) -> Mode {
         let mode = match self.role {
             Role::Full => handshake.mode,
@@ -342,9 +369,9 @@ impl ClientConnection {
         self.sync.is_some() || matches!(self.feed, EventFeed::CatchingUp(_))
     }
 
-    /// Begins to read the next part of the history that the client wants.
-    fn read(&mut self) -> PendingRead {
-        self.known = self.shared.hub.position();
+    /// Starts to read the next part of the history that the client wants.
+    fn start_reading(&mut self) -> PendingRead {
+        self.hub_position = self.shared.hub.position();
         let (shared, blocking) = (Arc::clone(&self.shared), self.shared.world.blocking);
         if let EventFeed::CatchingUp(after) = self.feed {
             let read = move || history::events(&*shared.history, after);
@@ -358,14 +385,13 @@ impl ClientConnection {
         blocking.run(read).boxed()
     }
 
-    /// Sends a part of the history, before the events that happen from now on.
+    /// Sends a part of the history. After the last one the client gets new events from the hub.
     fn send_part(&mut self, socket: &mut ClientSocket, part: HistoryChunk) {
         if let EventFeed::CatchingUp(position) = self.feed {
             let position = match (part.last_seq, part.more) {
                 (Some(last), true) => last,
-                // Numbers are left out after a crash: where the journal ends, nothing is missing up to where
-                // the hub was.
-                (last, _) => last.unwrap_or(position).max(self.known),
+                // The journal was read to its end, so the client has everything up to the hub's position, even if that is greater: a crash leaves out numbers.
+                (last, _) => last.unwrap_or(position).max(self.hub_position),
             };
             let joined = !part.more && self.shared.hub.join_after(self.number, &self.outbox, position);
             self.feed = match joined {
@@ -380,22 +406,7 @@ impl ClientConnection {
     }
 }
 
-/// How often a client is checked while the server stops.
-const CLOSING_CHECK: Duration = Duration::from_millis(50);
-
-/// The client did not read.
-const SLOW: CloseReason = CloseReason::new(CloseCode::Again, "slow");
-
-/// The server stops, and the client does not have everything.
-const LEFT_BEHIND: CloseReason = CloseReason::new(
-    CloseCode::Library(CLOSED_INCOMPLETE),
-    "the run has ended, and not everything was sent",
-);
-
-/// The server stops, and everything was sent.
-const GOING_AWAY: CloseReason = CloseReason::new(CloseCode::Away, "the run has ended");
-
-/// Returns the part that is being read; waits forever if none is.
+/// Returns the part that is being read, once it is read; waits forever if there is none.
 async fn read_on(reading: &mut Option<PendingRead>) -> Result<HistoryChunk, IoError> {
     match reading {
         Some(reading) => reading.await,

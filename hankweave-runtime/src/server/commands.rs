@@ -1,5 +1,5 @@
-//! Carrying out the commands of all clients in one task, because a client may disconnect before its answer is
-//! known.
+//! Carries out the commands of all clients in one task, because a client may disconnect before its answer is known. `session` queues them; commands that
+//! concern one client alone, or only read files, do not come here.
 
 use std::sync::Arc;
 
@@ -9,12 +9,11 @@ use hankweave_core::hank::Hank;
 use hankweave_core::id::CodonId;
 use hankweave_core::thread;
 use hankweave_core::wire::{
-    CheckpointList, ClientRequest, Code, Command as Wanted, CommandOutcome, DirectPayload, Event, Refused,
-    RunSnapshot,
+    CheckpointList, ClientRequest, Code, Command, CommandOutcome, DirectPayload, Event, Refused, RunSnapshot,
 };
 use tokio::sync::mpsc;
 
-use super::ledger::{CommandLedger, LedgerStatus};
+use super::ledger::{CommandLedger, LedgerStatus, repeated};
 use super::outbox::Outbox;
 use super::replies::{ParsedRequest, Replies};
 use super::{CommandGuard, CommandRefusal};
@@ -23,13 +22,13 @@ use crate::runner::{AcceptedCommand, Commander, LiveFiles, Refusal, RollbackTarg
 use crate::shutdown::{Shutdown, StopCause};
 use crate::state_manager::{StateManager, TransitionError};
 
-/// Commands that are carried out at the same time; a command more waits in the queue.
-const MOST: usize = 64;
+/// Most commands that are carried out at the same time; others wait in the queue.
+const MAX_RUNNING: usize = 64;
 
 /// Commands that may wait; further ones are refused as busy.
 pub(super) const QUEUE: usize = 256;
 
-/// A command on its way.
+/// A command of a client that is to be carried out.
 #[derive(Debug)]
 pub(super) struct QueuedCommand {
     pub(super) request: ClientRequest,
@@ -39,11 +38,11 @@ pub(super) struct QueuedCommand {
     pub(super) user: Option<String>,
     /// Outbox for the answer.
     pub(super) from: Arc<Outbox>,
-    /// The last event before it was taken up.
+    /// The last event before the command was queued.
     pub(super) seq: u64,
 }
 
-/// Target of commands.
+/// Carries out commands on the run, and answers them.
 #[derive(Debug, Clone)]
 pub(super) struct Executor {
     pub(super) commander: Commander,
@@ -52,6 +51,7 @@ pub(super) struct Executor {
     pub(super) hank: Arc<Hank>,
     pub(super) replies: Replies,
     pub(super) files: LiveFiles,
+    /// Owner of the run, which may refuse commands.
     pub(super) guard: Option<Arc<dyn CommandGuard>>,
 }
 
@@ -60,12 +60,13 @@ type Result<T> = std::result::Result<T, CommandFailure>;
 
 /// Why a command is not carried out.
 enum CommandFailure {
+    /// By the server.
     Refused(Refused),
     ByTheRun(Refusal),
     ByTheOwner(CommandRefusal),
 }
 
-/// Code of a command on which the owner of the run decides.
+/// Code of a refusal by the owner of the run.
 const OWNED: &str = "OWNED_BY_TASK";
 
 /// Carries out commands until every sender is dropped.
@@ -77,7 +78,7 @@ pub(super) async fn run(executor: Executor, mut commands: mpsc::Receiver<QueuedC
         tokio::select! {
             biased;
             Some((job, result)) = work.next() => executor.finish(&mut ledger, &job, result),
-            job = commands.recv(), if work.len() < MOST => match job {
+            job = commands.recv(), if work.len() < MAX_RUNNING => match job {
                 Some(job) => match ledger.enter(&job.request, &job.from) {
                     LedgerStatus::New => work.push(executor.carry_out(job)),
                     LedgerStatus::InProgress => {}
@@ -103,7 +104,7 @@ impl Executor {
             command: Some(command),
         };
         match result {
-            // It changes nothing, so it is not kept for a repeated request.
+            // A snapshot changes nothing, so a repeated request gets a new one.
             Ok(answer @ DirectPayload::StateSnapshot(_)) => {
                 let text = self.replies.answer(Some(id), answer);
                 for outbox in ledger.forget(&job.request).iter().chain([&job.from]) {
@@ -114,8 +115,7 @@ impl Executor {
                 let others = ledger.finish(&job.request, &answer);
                 job.from.push(self.replies.answer(Some(id), answer.clone()));
                 for other in others {
-                    let again = super::ledger::repeated(answer.clone());
-                    other.push(self.replies.answer(Some(id), again));
+                    other.push(self.replies.answer(Some(id), repeated(answer.clone())));
                 }
             }
             Err(failure) => {
@@ -150,7 +150,7 @@ impl Executor {
                 .map_err(CommandFailure::ByTheOwner)?;
         }
         match &job.request.command {
-            Wanted::CheckpointList { run_id } => {
+            Command::CheckpointList { run_id } => {
                 let state = self.manager.snapshot();
                 let list = CheckpointList::of(&state, Some(&self.hank), run_id.as_ref());
                 let list = list.map_err(CommandFailure::Refused)?;
@@ -168,43 +168,47 @@ impl Executor {
                     ))),
                 }
             }
-            Wanted::StateSnapshot => Ok(self.snapshot().await.into()),
-            Wanted::ServerShutdown { reason } if self.shutdown.cause().is_none() => {
-                self.note(job, None, reason.as_ref()).await;
+            Command::StateSnapshot => Ok(self.snapshot().await.into()),
+            Command::ServerShutdown { reason } if self.shutdown.cause().is_none() => {
+                self.record_acceptance(job, None, reason.as_ref()).await;
                 self.explain_stop(job, reason.as_deref());
                 self.shutdown.request(StopCause::Request);
                 Ok(ack(CommandOutcome::ShuttingDown))
             }
-            // A second one while it lasts forces.
-            Wanted::ServerShutdown { reason } | Wanted::ServerForceShutdown { reason } => {
-                self.note(job, None, reason.as_ref()).await;
+            // A second shutdown while the first one lasts is forced.
+            Command::ServerShutdown { reason } | Command::ServerForceShutdown { reason } => {
+                self.record_acceptance(job, None, reason.as_ref()).await;
                 self.explain_stop(job, reason.as_deref());
                 self.shutdown.force();
                 Ok(ack(CommandOutcome::ShuttingDown))
             }
-            wanted => match run_command(wanted, job.user.as_deref().unwrap_or(&job.client)) {
-                Some(command) => {
+            command => match run_command(command, job.user.as_deref().unwrap_or(&job.client)) {
+                Some(for_run) => {
                     let accepted = self
                         .commander
-                        .send(command)
+                        .send(for_run)
                         .await
                         .map_err(CommandFailure::ByTheRun)?;
-                    let answer = accept(job, accepted);
+                    let answer = acknowledge_accepted(job, accepted);
                     if let DirectPayload::CommandAck { codon_id, .. } = &answer {
-                        self.note(job, codon_id.as_ref(), wanted.reason()).await;
+                        self.record_acceptance(job, codon_id.as_ref(), command.reason())
+                            .await;
                     }
                     Ok(answer)
                 }
-                // The client's own task answers these.
+                // No such command is queued: `session` answers it, or queues it for `reading`.
                 None => Ok(ack(CommandOutcome::Done)),
             },
         }
     }
-}
 
-impl Executor {
-    /// Records which client asked for what (WIRE-41), before the client gets its answer. When the run has ended nothing is recorded any more.
-    async fn note(&self, job: &QueuedCommand, codon_id: Option<&CodonId>, reason: Option<&String>) {
+    /// Records which client sent the command (WIRE-41), before the client gets its answer. After the end of the run nothing is recorded.
+    async fn record_acceptance(
+        &self,
+        job: &QueuedCommand,
+        codon_id: Option<&CodonId>,
+        reason: Option<&String>,
+    ) {
         let event = Event::CommandAccepted {
             command: job.request.command.name().to_owned(),
             client_id: job.client.clone(),
@@ -215,7 +219,7 @@ impl Executor {
         let _ = self.manager.record(event).await.await;
     }
 
-    /// Notes why a stop is asked for, and by which user.
+    /// Notes the reason of a stop, and the user who asked for it.
     fn explain_stop(&self, job: &QueuedCommand, reason: Option<&str>) {
         let asked = job.user.as_deref().map(|user| format!("asked by {user}"));
         let words = match (reason, asked) {
@@ -225,7 +229,7 @@ impl Executor {
         words.into_iter().for_each(|words| self.shutdown.explain(words));
     }
 
-    /// Returns the state of the run. The number is read first: later events may be in the snapshot already, and nothing is missing.
+    /// Returns the state of the run. `seq` is read first: the snapshot may contain later events as well, but lacks none up to `seq`.
     async fn snapshot(&self) -> RunSnapshot {
         let seq = self.manager.last_seq();
         let state = self.manager.snapshot();
@@ -234,54 +238,67 @@ impl Executor {
     }
 }
 
-/// The command for the run, if it is one. `asker` is the user or the client whose it is.
-fn run_command(wanted: &Wanted, asker: &str) -> Option<RunCommand> {
-    let back = |target, restart: bool| Some(RunCommand::RollBack { target, restart });
-    match wanted {
-        Wanted::CodonStart {
+/// Returns the command in the form of the runner; `None` for a command that is not for the run. `sender` names the user or the client that sent it.
+fn run_command(command: &Command, sender: &str) -> Option<RunCommand> {
+    let roll_back = |target, restart: bool| Some(RunCommand::RollBack { target, restart });
+    match command {
+        Command::CodonStart {
             codon_id,
             skip_pre_commands,
         } => Some(RunCommand::Start {
             codon_id: codon_id.clone(),
             skip_rig: *skip_pre_commands,
         }),
-        Wanted::CodonNext => Some(RunCommand::Next),
-        Wanted::CodonApprove { codon_id, reason, by } => {
-            Some(answered(codon_id, true, reason, by.as_deref().unwrap_or(asker)))
-        }
-        Wanted::CodonDeny { codon_id, reason, by } => {
-            Some(answered(codon_id, false, reason, by.as_deref().unwrap_or(asker)))
-        }
-        Wanted::CodonSkip => Some(RunCommand::Skip),
-        Wanted::CodonRedo => Some(RunCommand::Redo),
-        Wanted::CodonForceStop { reason } => Some(RunCommand::ForceStop {
+        Command::CodonNext => Some(RunCommand::Next),
+        Command::CodonApprove { codon_id, reason, by } => Some(answer_command(
+            codon_id,
+            true,
+            reason,
+            by.as_deref().unwrap_or(sender),
+        )),
+        Command::CodonDeny { codon_id, reason, by } => Some(answer_command(
+            codon_id,
+            false,
+            reason,
+            by.as_deref().unwrap_or(sender),
+        )),
+        Command::CodonSkip => Some(RunCommand::Skip),
+        Command::CodonRedo => Some(RunCommand::Redo),
+        Command::CodonForceStop { reason } => Some(RunCommand::ForceStop {
             reason: reason.clone(),
         }),
-        Wanted::RollbackToCheckpoint {
+        Command::RollbackToCheckpoint {
             checkpoint_sha,
             auto_restart,
-        } => back(
+        } => roll_back(
             RollbackTarget::Checkpoint(checkpoint_sha.as_str().to_owned()),
             *auto_restart,
         ),
-        Wanted::RollbackToCodon {
+        Command::RollbackToCodon {
             codon_id,
             checkpoint_type,
             auto_restart,
-        } => back(
+        } => roll_back(
             RollbackTarget::Codon(codon_id.clone(), (*checkpoint_type).into()),
             *auto_restart,
         ),
-        Wanted::RollbackToLastSuccess { auto_restart } => back(RollbackTarget::LastSuccess, *auto_restart),
-        Wanted::RollbackUndo {
+        Command::RollbackToLastSuccess { auto_restart } => {
+            roll_back(RollbackTarget::LastSuccess, *auto_restart)
+        }
+        Command::RollbackUndo {
             operation,
             auto_restart,
-        } => back(RollbackTarget::UndoOf(operation.clone()), *auto_restart),
+        } => roll_back(RollbackTarget::UndoOf(operation.clone()), *auto_restart),
         _ => None,
     }
 }
 
-fn answered(codon_id: &Option<CodonId>, granted: bool, reason: &Option<String>, by: &str) -> RunCommand {
+fn answer_command(
+    codon_id: &Option<CodonId>,
+    granted: bool,
+    reason: &Option<String>,
+    by: &str,
+) -> RunCommand {
     RunCommand::Answer {
         codon_id: codon_id.clone(),
         granted,
@@ -290,7 +307,8 @@ fn answered(codon_id: &Option<CodonId>, granted: bool, reason: &Option<String>, 
     }
 }
 
-fn accept(job: &QueuedCommand, accepted: AcceptedCommand) -> DirectPayload {
+/// Returns the acknowledgement of a command that the run has accepted.
+fn acknowledge_accepted(job: &QueuedCommand, accepted: AcceptedCommand) -> DirectPayload {
     let mut answer = match &accepted {
         AcceptedCommand::Starting(_) => acknowledge(job, CommandOutcome::Starting),
         AcceptedCommand::Denied(_) => acknowledge(job, CommandOutcome::Denied),
@@ -318,7 +336,7 @@ fn accept(job: &QueuedCommand, accepted: AcceptedCommand) -> DirectPayload {
     answer
 }
 
-/// The answer that a command is or was carried out.
+/// Returns the acknowledgement of a command, with nothing but its outcome.
 pub(super) fn acknowledge(job: &QueuedCommand, outcome: CommandOutcome) -> DirectPayload {
     DirectPayload::CommandAck {
         command_id: job.request.id.clone(),

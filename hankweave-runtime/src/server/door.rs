@@ -1,5 +1,5 @@
-//! Door of one listener: a connection that passed the gate becomes a client of the record that it named, or gets the list
-//! of records.
+//! Door of one listener. `accept` passes it each connection that the gate admitted: the connection becomes a client of the run or record that it named (its
+//! room), or gets the list of records.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,9 +23,9 @@ use crate::world::net::Connection;
 pub(super) struct Door {
     pub(super) gate: Gate,
     pub(super) limits: ServerLimits,
-    /// Places for clients.
+    /// Free places for clients with a token.
     pub(super) clients: Arc<Semaphore>,
-    /// The server stops.
+    /// Cancelled when the server stops.
     pub(super) closing: CancellationToken,
     pub(super) rooms: Rooms,
 }
@@ -60,7 +60,7 @@ struct Room {
 }
 
 impl Door {
-    /// Gives the run the answer of a button; returns the text for the user.
+    /// Passes the answer of a notification's button to the run; returns the text for the user.
     pub(super) async fn answer(&self, answer: TokenAnswer) -> Result<&'static str, String> {
         match &self.rooms {
             Rooms::One(shared) => shared.answer(answer).await,
@@ -86,10 +86,10 @@ impl Door {
                 },
                 Ok(place),
             ) => {
-                let (role, answer) = (upgrade.role, upgrade.answer);
+                let (role, response) = (upgrade.role, upgrade.response);
                 let entering = async {
                     let (connection, room) = self.enter(connection, upgrade.record.as_deref()).await?;
-                    let socket = self.upgrade(connection, &answer, rest).await?;
+                    let socket = self.upgrade(connection, &response, rest).await?;
                     Some((socket, room))
                 };
                 let entered = tokio::select! {
@@ -116,6 +116,7 @@ impl Door {
         }
     }
 
+    /// Sends the list of records.
     async fn list(&self, connection: Box<dyn Connection>) {
         match &self.rooms {
             Rooms::Many(records) => plain::send_json(connection, &records.listed().await).await,
@@ -123,7 +124,7 @@ impl Door {
         }
     }
 
-    /// Finds the room of a client, or refuses it.
+    /// Finds the room of a client; refuses the client and returns `None` where there is none.
     async fn enter(
         &self,
         connection: Box<dyn Connection>,
@@ -155,13 +156,14 @@ impl Door {
         }
     }
 
+    /// Accepts the upgrade to a WebSocket.
     async fn upgrade(
         &self,
         mut connection: Box<dyn Connection>,
-        answer: &[u8],
+        response: &[u8],
         rest: Vec<u8>,
     ) -> Option<ClientSocket> {
-        let written = tokio::time::timeout(self.limits.head, connection.write_all(answer)).await;
+        let written = tokio::time::timeout(self.limits.head, connection.write_all(response)).await;
         written.ok()?.ok()?;
         Some(ClientSocket::new(connection, rest, self.limits.socket()).await)
     }

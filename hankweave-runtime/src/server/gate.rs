@@ -1,5 +1,4 @@
-//! Admission of a request: a page, a refusal, or the upgrade to a WebSocket. Decided from its head alone,
-//! before any upgrade.
+//! Admission of a request: the gate decides from its head alone what it gets, such as a page, a refusal or the upgrade to a WebSocket. `accept` calls it.
 
 use std::net::IpAddr;
 
@@ -16,10 +15,10 @@ use super::token::{AccessTokens, Role};
 /// The path of the socket.
 pub(super) const SOCKET_PATH: &str = "/ws";
 
-/// The path of the list, on a server of many records.
+/// The path of the list, on a server of a list of records.
 const LIST_PATH: &str = "/list";
 
-/// The path below which each record has its page and its socket, on a server of many.
+/// The path below which each record has its page and its socket, on a server of a list.
 const RECORDS_PATH: &str = "/r/";
 
 /// Refusal of a request that needs a token.
@@ -42,9 +41,10 @@ const BEARER_SUBPROTOCOL: &str = "bearer.";
 pub(super) struct Gate {
     pub(super) tokens: AccessTokens,
     pub(super) answers: AnswerTokens,
-    /// Host under which others reach the server, for answers alone.
+    /// Host and port under which others reach the server; valid only for the answers of notifications.
     pub(super) reached_as: Option<String>,
     pub(super) port: u16,
+    /// Origins of other pages that may connect.
     pub(super) origins: Vec<Origin>,
     /// The server has a list of records, each with a path of its own.
     pub(super) is_list: bool,
@@ -53,7 +53,7 @@ pub(super) struct Gate {
 /// Admission of a request.
 #[derive(Debug)]
 pub(super) enum Admission {
-    /// It gets a file, under the name by which it called the server.
+    /// It gets a file. The text is the host that the request names.
     Asset(&'static Asset, String),
     /// It gets proofs that the server knows its tokens, as JSON.
     Proof(String),
@@ -71,10 +71,10 @@ pub(super) enum Admission {
 #[derive(Debug)]
 pub(super) struct Upgrade {
     pub(super) role: Role,
-    /// Name of the record, on a server of many.
+    /// Name of the record, on a server of a list.
     pub(super) record: Option<String>,
-    /// Answer that accepts it.
-    pub(super) answer: Vec<u8>,
+    /// HTTP response that accepts the upgrade.
+    pub(super) response: Vec<u8>,
 }
 
 impl Gate {
@@ -90,7 +90,7 @@ impl Gate {
     fn examine(&self, head: &Head, reached: IpAddr) -> Result<Admission, (StatusCode, &'static str)> {
         let forbidden = |why| (StatusCode::FORBIDDEN, why);
         if let Some(token) = head.path().strip_prefix(ANSWER_PATH) {
-            return self.answer(head, token, reached);
+            return self.take_answer(head, token, reached);
         }
         let host = head
             .one("host")
@@ -107,7 +107,7 @@ impl Gate {
         if head.method == "OPTIONS" {
             return Err(forbidden("nothing is shared with other origins"));
         }
-        let (record, path) = self.place(head.path());
+        let (record, path) = self.split_record(head.path());
         let is_socket = path == SOCKET_PATH && record.is_some() == self.is_list;
         if head.method != "GET" {
             let status = match is_socket {
@@ -132,7 +132,7 @@ impl Gate {
             let asset = match (record, path) {
                 (None, "/") if self.is_list => Some(page::list()),
                 (None, path) => page::find(path),
-                // The page of a record has its files from the list.
+                // Below a record there is only its page, which loads its files from the paths of the list.
                 (Some(_), path) => page::find(path).filter(|_| path == "/"),
             };
             return asset.map(|asset| Admission::Asset(asset, host)).ok_or((
@@ -143,16 +143,15 @@ impl Gate {
         self.upgrade(head, record)
     }
 
-    /// Splits a path into the name of a record, on a server of many, and the path below it.
-    fn place<'p>(&self, path: &'p str) -> (Option<&'p str>, &'p str) {
+    /// Splits a path into the name of a record and the path below it. The name is `None` outside of records, and on a server without a list.
+    fn split_record<'p>(&self, path: &'p str) -> (Option<&'p str>, &'p str) {
         let rest = path.strip_prefix(RECORDS_PATH).filter(|_| self.is_list);
         let parts = rest.and_then(|rest| Some(rest.split_at(rest.find('/')?)));
         parts.map_or((None, path), |(record, path)| (Some(record), path))
     }
 
-    /// Takes the token of a button (WIRE-50). A program that only follows the link, such as one that previews links,
-    /// answers nothing.
-    fn answer(
+    /// Accepts the answer of a notification's button, by its token (WIRE-50). Only a POST counts: a program that previews links sends a GET.
+    fn take_answer(
         &self,
         head: &Head,
         token: &str,
@@ -177,6 +176,7 @@ impl Gate {
         ))
     }
 
+    /// Returns proofs that the server knows its tokens, made with the nonce of the request.
     fn prove(&self, head: &Head, host: &str) -> Result<Admission, (StatusCode, &'static str)> {
         let nonce = proof::nonce(head.query()).ok_or((
             StatusCode::BAD_REQUEST,
@@ -188,6 +188,7 @@ impl Gate {
         ))
     }
 
+    /// Checks a request for the upgrade to a WebSocket, and its token.
     fn upgrade(&self, head: &Head, record: Option<&str>) -> Result<Admission, (StatusCode, &'static str)> {
         let wants = head
             .all("upgrade")
@@ -202,20 +203,22 @@ impl Gate {
         if head.one("sec-websocket-key").is_err() {
             return Err((StatusCode::BAD_REQUEST, "there are two keys"));
         }
-        let answer = answer(head).ok_or((StatusCode::BAD_REQUEST, "this is no WebSocket handshake"))?;
+        let response =
+            upgrade_response(head).ok_or((StatusCode::BAD_REQUEST, "this is no WebSocket handshake"))?;
         Ok(Admission::Upgrade(Upgrade {
             role,
             record: record.map(str::to_owned),
-            answer,
+            response,
         }))
     }
 
-    /// Returns the role of the request's one token (WIRE-25).
+    /// Returns the role of the request's token (WIRE-25), from its `Authorization` header or its subprotocols; `None` without a valid token, or with several.
     fn role(&self, head: &Head) -> Option<Role> {
         let header = head.one("authorization").ok()?;
+        // A header without a bearer token counts as an empty token, which no role has.
         let of_header = header.map(|value| bearer(value).unwrap_or_default());
         let offered = offered(head);
-        // A token counts only next to our own subprotocol, because otherwise a client would get no answer to its offer.
+        // Without our own subprotocol the client would get no answer to its offer, so its token counts as empty, too.
         let is_ours = offered.contains(&SUBPROTOCOL);
         let of_protocol = offered
             .iter()
@@ -223,28 +226,28 @@ impl Gate {
             .map(|token| if is_ours { token.as_bytes() } else { b"" });
         let mut tokens = of_header.into_iter().chain(of_protocol);
         let token = tokens.next()?;
-        // With two tokens it would be open which of them counts.
-        tokens.next().is_none().then(|| self.tokens.role(token))?
+        match tokens.next() {
+            Some(_) => None,
+            None => self.tokens.role(token),
+        }
     }
 }
 
-/// The token of an `Authorization` header; the name of the scheme may be in any case
-/// (RFC 9110, 11.1).
+/// Returns the token of an `Authorization` header. The name of the scheme may be in upper or lower case (RFC 9110, 11.1).
 fn bearer(value: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = value.split_at_checked(BEARER_SCHEME.len())?;
     scheme.eq_ignore_ascii_case(BEARER_SCHEME).then_some(token)
 }
 
-/// The subprotocols that the client offers.
+/// Returns the subprotocols that the client offers.
 fn offered(head: &Head) -> Vec<&str> {
     let values = head.all("sec-websocket-protocol");
     let texts = values.filter_map(|value| std::str::from_utf8(value).ok());
     texts.flat_map(|text| text.split(',').map(str::trim)).collect()
 }
 
-/// The answer that accepts the upgrade; `None` when the request lacks what it must have. The token is never
-/// sent back.
-fn answer(head: &Head) -> Option<Vec<u8>> {
+/// Returns the HTTP response that accepts the upgrade; `None` when the request is no WebSocket handshake. The response never contains the token.
+fn upgrade_response(head: &Head) -> Option<Vec<u8>> {
     let mut request = Request::new(());
     *request.version_mut() = Version::HTTP_11;
     request.headers_mut().clone_from(&head.headers);
@@ -309,7 +312,7 @@ mod tests {
 
     async fn role(headers: &str) -> (Role, String) {
         match admit("GET /ws", &format!("{HOST}{UPGRADE}{headers}")).await {
-            Admission::Upgrade(upgrade) => (upgrade.role, String::from_utf8(upgrade.answer).unwrap()),
+            Admission::Upgrade(upgrade) => (upgrade.role, String::from_utf8(upgrade.response).unwrap()),
             other => panic!("{other:?}: {headers}"),
         }
     }

@@ -112,7 +112,7 @@ impl Head {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DuplicateHeader;
 
-/// Whether there is an empty line; `searched` bytes were searched before.
+/// Whether the head has ended, with an empty line; the first `searched` bytes were checked before.
 fn is_ended(bytes: &[u8], searched: usize) -> bool {
     let tail = &bytes[searched.saturating_sub(3)..];
     tail.windows(2).any(|pair| pair == b"\n\n") || tail.windows(3).any(|three| three == b"\n\r\n")

@@ -1,4 +1,5 @@
-//! Reading what has happened, in parts that go to a client as they are.
+//! Reads the journal for one client, in parts whose messages are sent as they are: the history after an event, the answer to `history.sync`, and the newest
+//! events for the answer to a handshake.
 
 use std::collections::VecDeque;
 
@@ -12,20 +13,21 @@ use crate::world::disk::IoError;
 const NEWEST: usize = 50;
 
 /// How many events one message holds at most (WIRE-5).
-const PAGE: usize = 256;
+const BATCH_EVENTS: usize = 256;
 
 /// How long a message with several events may become (D6).
 const MESSAGE_BYTES: usize = 1 << 20;
 
-/// How much is read at a time: about what the system takes at once for a client.
+/// Length of a part in bytes, after which it is full: about as much as the system takes at once for a client.
 const PART_BYTES: usize = 512 << 10;
 
-/// A part of the history on its way to a client.
+/// A part of the history, as messages to a client.
 #[derive(Debug, Default)]
 pub(super) struct HistoryChunk {
     pub(super) messages: Vec<Utf8Bytes>,
+    /// Length of the messages.
     bytes: usize,
-    /// The last event in it.
+    /// The last event in the messages; `None` without events.
     pub(super) last_seq: Option<u64>,
     /// Whether more events follow.
     pub(super) more: bool,
@@ -42,7 +44,7 @@ impl HistoryChunk {
     }
 }
 
-/// Events after number `after`, each a message of its own. Blocks.
+/// Reads events after number `after`, each as a message of its own. Blocks.
 pub(super) fn events(journal: &dyn EventHistory, after: u64) -> Result<HistoryChunk, IoError> {
     let mut part = HistoryChunk::default();
     journal.lines_after(after, &mut |seq, line| {
@@ -56,36 +58,35 @@ pub(super) fn events(journal: &dyn EventHistory, after: u64) -> Result<HistoryCh
     Ok(part)
 }
 
-/// Events after number `after` and up to number `until`, in `history.batch` messages: at least one, which may
-/// be empty. Blocks.
+/// Reads events after number `after` and up to number `until`, as `history.batch` messages: at least one, which may be empty. Blocks.
 pub(super) fn batches(
     journal: &dyn EventHistory,
     (after, until): (u64, u64),
     (replies, command_id): (&Replies, &str),
 ) -> Result<HistoryChunk, IoError> {
     let mut part = HistoryChunk::default();
-    let begin = || BatchMessage {
+    let new_batch = || BatchMessage {
         text: replies.batch_begin(command_id),
         events: 0,
     };
-    let mut page = begin();
+    let mut batch = new_batch();
     journal.lines_after(after, &mut |seq, line| {
         if seq > until {
             return false;
         }
-        if page.is_full(line) {
-            part.push(std::mem::replace(&mut page, begin()).end(true));
+        if batch.is_full(line) {
+            part.push(std::mem::replace(&mut batch, new_batch()).end(true));
             part.more = part.is_full();
             if part.more {
                 return false;
             }
         }
-        page.add(line);
+        batch.add(line);
         part.last_seq = Some(seq);
         true
     })?;
     if !part.more {
-        part.push(page.end(false));
+        part.push(batch.end(false));
     }
     Ok(part)
 }
@@ -93,14 +94,15 @@ pub(super) fn batches(
 /// A `history.batch` that is being written.
 struct BatchMessage {
     text: String,
+    /// Number of its events.
     events: usize,
 }
 
 impl BatchMessage {
-    /// Whether the message cannot take another line. It takes one line, however long.
+    /// Whether the message has no room for `line`. A message without lines has room for one of any length.
     fn is_full(&self, line: &[u8]) -> bool {
         let length = self.text.len() + 1 + line.len() + BATCH_END.len();
-        self.events == PAGE || (self.events > 0 && length > MESSAGE_BYTES)
+        self.events == BATCH_EVENTS || (self.events > 0 && length > MESSAGE_BYTES)
     }
 
     fn add(&mut self, line: &[u8]) {
@@ -111,14 +113,15 @@ impl BatchMessage {
         self.events += 1;
     }
 
+    /// Completes the message; `has_more` tells the client that another one follows.
     fn end(self, has_more: bool) -> String {
         self.text + BATCH_END + if has_more { "true}}" } else { "false}}" }
     }
 }
 
-/// The newest events up to number `until`, oldest first. Blocks.
+/// Returns the newest events up to number `until`, oldest first. Blocks.
 pub(super) fn newest(journal: &dyn EventHistory, until: u64) -> Result<Vec<String>, IoError> {
-    // Numbers are left out after a crash, so a part of the history may hold fewer events than numbers.
+    // A crash leaves out numbers, so a span of numbers may have too few events; then a longer one is read.
     let mut span = NEWEST as u64;
     loop {
         let after = until.saturating_sub(span);
@@ -130,23 +133,24 @@ pub(super) fn newest(journal: &dyn EventHistory, until: u64) -> Result<Vec<Strin
     }
 }
 
+/// Returns the newest events after number `after` and up to number `until`.
 fn last_between(journal: &dyn EventHistory, after: u64, until: u64) -> Result<VecDeque<String>, IoError> {
     let mut newest = VecDeque::with_capacity(NEWEST);
     journal.lines_after(after, &mut |seq, line| {
-        let wanted = seq <= until;
-        if wanted {
+        let is_within = seq <= until;
+        if is_within {
             if newest.len() == NEWEST {
                 newest.pop_front();
             }
             newest.push_back(String::from_utf8_lossy(line).into_owned());
         }
-        wanted
+        is_within
     })?;
     Ok(newest)
 }
 
-/// The first part, and how many events there are.
-pub(super) fn beginning(
+/// Reads the journal for the answer to a handshake: the newest events up to number `until` if they are wanted, and the number of all events. Blocks.
+pub(super) fn for_handshake(
     journal: &dyn EventHistory,
     until: u64,
     with_events: bool,
@@ -215,7 +219,7 @@ mod tests {
         let (Some(first), true) = measured(0, 10_000) else {
             panic!("10,000 events are more than one part");
         };
-        assert_eq!(first % PAGE as u64, 0);
+        assert_eq!(first % BATCH_EVENTS as u64, 0);
         assert_eq!(measured(0, first), (Some(first), false));
         assert_eq!(measured(900, 950), (Some(950), false));
         assert_eq!(measured(10_000, 10_000), (None, false));

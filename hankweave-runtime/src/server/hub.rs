@@ -1,4 +1,5 @@
-//! Passes each event from the single writer to every client.
+//! Passes each event from the single writer to every client, and folds the view of the run, whose patches go to the clients that follow it. The hub only puts
+//! messages into outboxes, so it never waits for a client.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,11 +29,12 @@ struct PatchPace {
 }
 
 impl PatchPace {
-    /// Whether a change at `now` is sent at once, as one of the state is; others wait for the next patch.
+    /// Notes a change at `now`. Returns whether it is sent at once, as a change of the run's state is; any other change waits for the next patch.
     fn sends_now(&mut self, is_of_state: bool, now: Instant) -> bool {
-        match is_of_state {
-            true => self.due = None,
-            false => drop(self.due.get_or_insert(now + PATCH_PACE)),
+        if is_of_state {
+            self.due = None;
+        } else {
+            self.due.get_or_insert(now + PATCH_PACE);
         }
         is_of_state
     }
@@ -46,18 +48,19 @@ pub(super) struct Hub(Mutex<HubState>);
 struct HubState {
     /// The `seq` of the last event that was passed on.
     position: u64,
-    /// In an order that depends on nothing but their numbers.
+    /// Clients that get new events, by number, so that their order is always the same.
     members: BTreeMap<u64, Member>,
-    /// Why nothing runs, as long as nothing does.
+    /// Why nothing runs; `None` while something runs.
     idle: Option<IdleState>,
     /// View of the run, and the clients that follow it.
     shown: ShownView,
 }
 
+/// A client that gets new events.
 #[derive(Debug)]
 struct Member {
     outbox: Arc<Outbox>,
-    /// The last event that the client has got in another way.
+    /// It gets only events after this one: it has earlier ones from the journal, or they are from before it joined.
     after: u64,
 }
 
@@ -122,7 +125,7 @@ impl Hub {
         self.inner().position
     }
 
-    /// Why nothing runs, if nothing does.
+    /// Why nothing runs; `None` while something runs.
     pub(super) fn idle(&self) -> Option<IdleState> {
         self.inner().idle.clone()
     }
@@ -153,7 +156,7 @@ impl Hub {
         let mut pace = PatchPace::default();
         loop {
             let due = pace.due.unwrap_or_else(Instant::now);
-            // Both arms are cancel safe: an event counts as given out only when it is returned.
+            // Both arms are cancel safe: an event leaves the subscription only when it is returned.
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(due), if pace.due.is_some() => {
@@ -187,7 +190,7 @@ impl Hub {
         self.inner().shown.mark_crashed(heartbeat, replies);
     }
 
-    /// Whether the run has begun and not ended.
+    /// Whether the run has started and not ended.
     pub(super) fn is_open(&self) -> bool {
         self.inner().shown.is_open()
     }
@@ -197,7 +200,7 @@ impl Hub {
         let mut inner = self.inner();
         let before = inner.shown.state();
         for line in events.lines() {
-            inner.note(line);
+            inner.apply(line);
         }
         let changed = inner.shown.state() != before;
         if inner.members.is_empty() {
@@ -220,8 +223,8 @@ impl Hub {
 }
 
 impl HubState {
-    /// Remembers the state of the run after the event.
-    fn note(&mut self, line: BatchLine<'_>) {
+    /// Applies an event to the position, the view and the idle state.
+    fn apply(&mut self, line: BatchLine<'_>) {
         self.position = line.seq();
         self.shown.take(line.value());
         match line.kind() {

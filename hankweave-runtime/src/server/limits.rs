@@ -31,9 +31,9 @@ pub struct ServerLimits {
     pub first_pong: Duration,
     /// How long a client that was too slow may take to read its closing frame.
     pub slow_close: Duration,
-    /// How long clients may take to receive the rest when the run has ended.
+    /// How long a client may take to receive its last messages when the run has ended.
     pub final_delivery: Duration,
-    /// How long a client may take nothing of that, or leave its closing frame unanswered.
+    /// How long a client may accept none of its last messages, or leave its closing frame unanswered.
     pub stall: Duration,
     /// How long a client that has sent nothing since its handshake may take to answer a ping when the run has
     /// ended.
@@ -73,7 +73,7 @@ impl ServerLimits {
     }
 }
 
-/// Counts what a client sends within a second.
+/// Counts the messages that a client sends within a second.
 #[derive(Debug)]
 pub(super) struct RateWindow {
     limit: u32,
@@ -90,7 +90,7 @@ impl RateWindow {
         }
     }
 
-    /// Counts one more; returns whether that is too many.
+    /// Counts one more message; returns whether there are too many.
     pub(super) fn is_exceeded(&mut self) -> bool {
         let now = tokio::time::Instant::now();
         if now.duration_since(self.since) >= Duration::from_secs(1) {

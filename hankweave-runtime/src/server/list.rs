@@ -1,6 +1,7 @@
 //! Server of many records at one port: their list, and each record under a path of its own (WIRE-51).
 //!
-//! Records are opened when a client asks for one. At most [`MAX_OPEN`] are open; one more closes the one that was not asked for longest.
+//! A record is opened when a client asks for it. At most [`MAX_OPEN`] are open: opening another one closes the one that no client has and that was requested
+//! least recently.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -24,10 +25,10 @@ use crate::paths::ExecutionDir;
 use crate::world::World;
 use crate::world::ids::hex;
 
-/// Number of records that are open at the same time.
+/// Most records that are open at the same time.
 const MAX_OPEN: usize = 16;
 
-/// Characters of a folder, and bytes of a checksum, in the name of a record.
+/// Most characters of the folder's name, and bytes of the checksum of its path, in the name of a record.
 const NAME_CHARACTERS: usize = 32;
 const NAME_BYTES: usize = 8;
 
@@ -48,11 +49,11 @@ pub trait RunList: fmt::Debug + Send + Sync {
 #[must_use]
 pub fn record_name(directory: &Path) -> String {
     let folder = directory.file_name().unwrap_or_default().to_string_lossy();
-    let plain = |c: char| match c.is_ascii_alphanumeric() {
+    let safe_character = |c: char| match c.is_ascii_alphanumeric() {
         true => c.to_ascii_lowercase(),
         false => '-',
     };
-    let folder: String = folder.chars().take(NAME_CHARACTERS).map(plain).collect();
+    let folder: String = folder.chars().take(NAME_CHARACTERS).map(safe_character).collect();
     let digest = Sha256::digest(directory.as_os_str().as_encoded_bytes());
     format!("{folder}-{}", hex(&digest[..NAME_BYTES]))
 }
@@ -117,17 +118,19 @@ pub(super) struct ListedRecords {
     port: u16,
     limits: ServerLimits,
     closing: CancellationToken,
-    /// The one that was asked for last comes last.
+    /// Open records; the one that was requested last comes last.
     open: Mutex<Vec<OpenRecord>>,
 }
 
-/// A record that is opened or being opened. It stays open as long as one of these is held.
+/// A record that is open or being opened. It stays open as long as a clone is held.
 #[derive(Debug, Clone)]
 pub(super) struct OpenRecord {
     directory: PathBuf,
+    /// Empty while the record is being opened.
     cell: Arc<OnceCell<FollowedRecord>>,
 }
 
+/// A record with the task that follows its journal.
 #[derive(Debug)]
 struct FollowedRecord {
     shared: Arc<Shared>,
@@ -146,14 +149,14 @@ impl OpenRecord {
         Some(Arc::clone(&self.cell.get()?.shared))
     }
 
-    /// Whether it has ended by itself, as when its files cannot be read any more.
+    /// Whether the server of the record has stopped by itself, as when the journal cannot be read any more.
     fn has_ended(&self) -> bool {
         self.cell
             .get()
             .is_some_and(|followed| followed.shared.closing.is_cancelled())
     }
 
-    /// Whether no client has it.
+    /// Whether no client has it: the list holds the only clone.
     fn is_idle(&self) -> bool {
         Arc::strong_count(&self.cell) == 1
     }
@@ -166,14 +169,14 @@ impl ListedRecords {
 
     /// Opens the record of a name in the list, unless it is open.
     pub(super) async fn open(&self, name: &str) -> Result<OpenRecord, (StatusCode, String)> {
-        // A page that was open before this server knew its list asks for it first.
+        // A name is known once the list was made. A page from before the start of this server may name a record earlier.
         let mut directory = self.list.directory(name);
         if directory.is_none() {
             self.list.listed().await;
             directory = self.list.directory(name);
         }
         let directory = directory.ok_or((StatusCode::NOT_FOUND, "no such record is listed".to_owned()))?;
-        let record = self.place(directory).ok_or((
+        let record = self.find_or_add(directory).ok_or((
             StatusCode::SERVICE_UNAVAILABLE,
             "there are too many records open".to_owned(),
         ))?;
@@ -184,8 +187,8 @@ impl ListedRecords {
         }
     }
 
-    /// Returns the place of a record among the open ones; `None` when clients have all of them.
-    fn place(&self, directory: PathBuf) -> Option<OpenRecord> {
+    /// Returns the record of a directory from the open ones, adding it where it is new; `None` when there is no room, because clients have all open records.
+    fn find_or_add(&self, directory: PathBuf) -> Option<OpenRecord> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|record| !record.has_ended());
         let at = open.iter().position(|record| record.directory == directory);
@@ -204,6 +207,7 @@ impl ListedRecords {
         Some(record)
     }
 
+    /// Reads a record and starts to follow its journal.
     async fn follow(&self, directory: &Path) -> Result<FollowedRecord, String> {
         let (world, dir) = (self.world.clone(), ExecutionDir::new(directory.to_owned()));
         let reading = {
@@ -286,7 +290,7 @@ mod tests {
     #[test]
     fn one_more_record_closes_the_one_that_was_not_asked_for_longest_unless_a_client_has_it() {
         let records = records(Path::new("/work"));
-        let place = |name: usize| records.place(format!("/work/{name}").into());
+        let place = |name: usize| records.find_or_add(format!("/work/{name}").into());
         let held = place(0).unwrap();
         (1..MAX_OPEN).for_each(|name| drop(place(name)));
         drop(place(1));

@@ -1,5 +1,5 @@
-//! Whether a client is connected and reads, judged by what it sends and by its answers to pings (WIRE-21,
-//! WIRE-34).
+//! Liveness of a client: whether it is still connected and reads, known only from the messages that it sends and its answers to pings (WIRE-21, WIRE-34).
+//! `client` asks when to ping it and when to disconnect it, and how long a server that stops waits for it.
 
 use std::time::Duration;
 
@@ -11,24 +11,25 @@ use crate::presence::{ClientCount, PresenceGuard};
 /// Facts about one client's liveness.
 #[derive(Debug)]
 pub(super) struct Liveness {
-    /// When it sent something last.
+    /// When the client last sent a frame.
     received: Instant,
     /// Since when a ping is unanswered.
     pinged: Option<Instant>,
-    standing: HandshakeState,
-    /// Counts it among the clients with an equal handshake state.
+    state: LivenessState,
+    /// Counts the client among those that are unproven, or among those that are responsive.
     counted: Option<PresenceGuard>,
 }
 
+/// Whether a client is known to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum HandshakeState {
+enum LivenessState {
     /// There was no handshake yet.
     NoHandshake,
-    /// It has sent nothing since its handshake.
+    /// Not known yet: it has sent nothing since its handshake.
     Unproven,
-    /// It has, so it reads as well.
+    /// It has sent a frame since its handshake, so it reads as well.
     Responsive,
-    /// It has not, and left the first ping unanswered for too long or takes nothing.
+    /// It has sent nothing since its handshake, and has left its first ping unanswered for too long or takes no bytes.
     Unresponsive,
 }
 
@@ -48,56 +49,56 @@ impl Liveness {
         Self {
             received: Instant::now(),
             pinged: None,
-            standing: HandshakeState::NoHandshake,
+            state: LivenessState::NoHandshake,
             counted: None,
         }
     }
 
-    /// Notes its handshake; it counts as unproven until more is known.
+    /// Notes the handshake of the client, which counts as unproven from then on.
     pub(super) fn enter(&mut self, unproven: &ClientCount) {
-        if self.standing == HandshakeState::NoHandshake {
-            self.standing = HandshakeState::Unproven;
+        if self.state == LivenessState::NoHandshake {
+            self.state = LivenessState::Unproven;
             self.counted = Some(unproven.enter());
         }
     }
 
-    /// Notes that it sent something. After its handshake it counts as responsive from then on.
+    /// Notes that the client sent a frame. After its handshake it counts as responsive from then on.
     pub(super) fn received(&mut self, responsive: &ClientCount) {
         (self.received, self.pinged) = (Instant::now(), None);
-        if let HandshakeState::Unproven | HandshakeState::Unresponsive = self.standing {
-            self.standing = HandshakeState::Responsive;
+        if let LivenessState::Unproven | LivenessState::Unresponsive = self.state {
+            self.state = LivenessState::Responsive;
             self.counted = Some(responsive.enter());
         }
     }
 
-    /// Notes a ping.
+    /// Notes that the client was pinged.
     pub(super) fn pinged(&mut self) {
         self.pinged = Some(Instant::now());
     }
 
-    /// Whether a ping would show something that is not known, and was not sent yet.
+    /// Whether a ping may prove that the client reads, and none is unanswered.
     pub(super) fn wants_ping(&self) -> bool {
-        self.standing == HandshakeState::Unproven && self.pinged.is_none()
+        self.state == LivenessState::Unproven && self.pinged.is_none()
     }
 
-    /// When it has to be checked next.
+    /// When the client must be checked next.
     pub(super) fn next_check(&self, limits: &ServerLimits) -> Instant {
         let Some(pinged) = self.pinged else {
             return self.received + limits.silence / 2;
         };
         let silent = self.received + limits.silence;
-        match self.standing {
-            HandshakeState::Unproven => silent.min(pinged + limits.first_pong),
+        match self.state {
+            LivenessState::Unproven => silent.min(pinged + limits.first_pong),
             _ => silent,
         }
     }
 
-    /// Judges it by the time that has passed.
+    /// Returns what to do about the time for which the client has sent nothing.
     pub(super) fn check(&mut self, limits: &ServerLimits) -> LivenessAction {
         let is_overdue = self
             .pinged
             .is_some_and(|pinged| pinged.elapsed() >= limits.first_pong);
-        if self.standing == HandshakeState::Unproven && is_overdue {
+        if self.state == LivenessState::Unproven && is_overdue {
             self.give_up();
         }
         let silence = self.received.elapsed();
@@ -108,27 +109,26 @@ impl Liveness {
         }
     }
 
-    /// Its answer is no longer waited for.
+    /// Counts the client as unresponsive.
     pub(super) fn give_up(&mut self) {
-        (self.standing, self.counted) = (HandshakeState::Unresponsive, None);
+        (self.state, self.counted) = (LivenessState::Unresponsive, None);
     }
 
-    /// How long it may take nothing of what waits when the server stops.
+    /// How long the client may take no bytes when the server stops.
     pub(super) fn stall_time(&self, limits: &ServerLimits) -> Duration {
-        match self.standing {
-            HandshakeState::Responsive => limits.stall,
-            HandshakeState::NoHandshake | HandshakeState::Unproven => limits.first_pong,
-            HandshakeState::Unresponsive => limits.final_pong,
+        match self.state {
+            LivenessState::Responsive => limits.stall,
+            LivenessState::NoHandshake | LivenessState::Unproven => limits.first_pong,
+            LivenessState::Unresponsive => limits.final_pong,
         }
     }
 
-    /// How long it may take to answer its closing frame; short for a client that may never have read
-    /// anything.
+    /// How long the client may take to answer its closing frame: short if it may never have read anything.
     pub(super) fn close_time(&self, limits: &ServerLimits) -> Duration {
-        match self.standing {
-            HandshakeState::Responsive => limits.stall,
-            HandshakeState::NoHandshake | HandshakeState::Unproven => limits.final_pong,
-            HandshakeState::Unresponsive => Duration::ZERO,
+        match self.state {
+            LivenessState::Responsive => limits.stall,
+            LivenessState::NoHandshake | LivenessState::Unproven => limits.final_pong,
+            LivenessState::Unresponsive => Duration::ZERO,
         }
     }
 }

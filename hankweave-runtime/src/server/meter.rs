@@ -1,4 +1,4 @@
-//! A connection that measures what the client takes: how much, and since when nothing.
+//! A connection that measures how many bytes the client has taken, and since when it takes none. A client whose system buffers bytes counts as taking them.
 
 use std::io;
 use std::pin::Pin;
@@ -9,15 +9,15 @@ use tokio::time::Instant;
 
 use crate::world::net::Connection;
 
-/// Passes everything on.
+/// Passes everything on to the inner connection.
 #[derive(Debug)]
 pub(super) struct MeteredConnection {
     connection: Box<dyn Connection>,
-    /// How many bytes the client, or the system for it, has taken.
+    /// How many bytes the client has taken.
     sent: u64,
-    /// When it took something last.
-    took: Instant,
-    /// Whether more is waiting that it does not take.
+    /// When the client last took bytes.
+    last_taken: Instant,
+    /// Whether bytes wait that the client does not take.
     is_stalled: bool,
 }
 
@@ -26,18 +26,17 @@ impl MeteredConnection {
         Self {
             connection,
             sent: 0,
-            took: Instant::now(),
+            last_taken: Instant::now(),
             is_stalled: false,
         }
     }
 
-    /// Since when the client, or the system for it, has taken nothing of what waits; `None` when nothing
-    /// does.
+    /// Since when the client has taken none of the bytes that wait; `None` when no bytes wait.
     pub(super) fn stalled_since(&self) -> Option<Instant> {
-        self.is_stalled.then_some(self.took)
+        self.is_stalled.then_some(self.last_taken)
     }
 
-    /// How many bytes it has taken.
+    /// How many bytes the client has taken.
     pub(super) fn sent(&self) -> u64 {
         self.sent
     }
@@ -48,7 +47,7 @@ impl MeteredConnection {
             self.sent += *length as u64;
         }
         if !self.is_stalled {
-            self.took = Instant::now();
+            self.last_taken = Instant::now();
         }
     }
 }

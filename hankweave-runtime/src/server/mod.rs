@@ -59,7 +59,7 @@ use self::door::{Door, Rooms};
 use self::gate::Gate;
 use self::hub::Hub;
 use self::port::OwnPort;
-use self::reading::DifferenceReader;
+use self::reading::RecordReader;
 use self::replies::Replies;
 use self::token::{AccessTokens, Role};
 use crate::error::chain;
@@ -80,11 +80,10 @@ pub use origin::Origin;
 pub use page::exported_page;
 pub use record::{OpenRecordError, RecordServer};
 
-/// How long the server stays for responsive clients when a run has ended by itself, so that they can ask
-/// about it.
+/// How long the server stays for responsive clients when a run has ended by itself, so that they can ask for its report or files.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// How long the events that are on their way may take when the run has ended.
+/// How long passing on the last events may take when the run has ended, and then making the report.
 const DELIVERY: Duration = Duration::from_secs(5);
 
 /// Address and limits of the server.
@@ -203,6 +202,7 @@ pub(crate) struct Bound {
     tokens: AccessTokens,
     answers: AnswerTokens,
     options: ServerOptions,
+    /// Port of the earlier runs in this directory, if another program has it.
     taken_port: Option<u16>,
 }
 
@@ -239,24 +239,24 @@ struct Shared {
     history: Arc<dyn EventHistory>,
     /// Commands to the run.
     command_sender: mpsc::Sender<QueuedCommand>,
-    /// Answers of notifications; none where nothing runs.
+    /// Passes the answers of notifications to the run; `None` for a record, where nothing runs.
     commander: Option<Commander>,
-    /// Requests that only read the files of the directory.
+    /// Requests that `reading` answers from the files of the directory.
     reading_sender: mpsc::Sender<QueuedCommand>,
     /// Clients that may send commands.
     presence: ClientCount,
     /// Clients that have sent something since their handshake, so they read as well.
     responsive: ClientCount,
-    /// Clients whose responsiveness is not known yet.
+    /// Clients that have sent nothing since their handshake, so it is not known whether they read.
     unproven: ClientCount,
     shutdown: Shutdown,
     ready: Ready,
     limits: ServerLimits,
     /// Places for clients that were too slow and have not read their closing frame yet.
     slow_closes: Semaphore,
-    /// The run has ended by itself.
+    /// Cancelled when the run has ended by itself: unproven clients are pinged then.
     ended: CancellationToken,
-    /// The server stops.
+    /// Cancelled when the server stops.
     closing: CancellationToken,
 }
 
@@ -306,7 +306,7 @@ impl Bound {
         Self::bind_at(tokens, world, own, options).await
     }
 
-    /// Takes the port of `options`, or `own` where they name none.
+    /// Takes the port of `options`; where that is 0, `own`.
     async fn bind_at(
         tokens: AccessTokens,
         world: &World,
@@ -372,7 +372,7 @@ impl Bound {
         format!("{}#token={}", self.page_address(), self.tokens.full())
     }
 
-    /// Begins to answer. Every event from now on reaches the clients.
+    /// Starts to answer. Every event from now on reaches the clients.
     pub(crate) fn start(self, run: ServedRun) -> Server {
         let (command_sender, commands) = mpsc::channel(commands::QUEUE);
         let commander = Some(run.commander.clone());
@@ -394,7 +394,7 @@ impl Bound {
         let mut degraded = run.manager.degraded();
         let (reading_sender, requests) = mpsc::channel(reading::QUEUE);
         let texts = self.options.texts.clone();
-        let reader = DifferenceReader::new(&run.world, &run.dir, replies, texts.clone());
+        let reader = RecordReader::new(&run.world, &run.dir, replies, texts.clone());
         let parts = SharedParts {
             world: run.world,
             dir: run.dir,
@@ -430,8 +430,7 @@ impl Bound {
                     work.hub.broadcast(&work.replies.fatal(chain(&**failure)));
                 }
             };
-            // Commands are carried out as long as a client can send one. Answers to later ones could not be
-            // delivered.
+            // `accept` ends when the server stops and all clients have left. Nobody could get an answer from the other tasks then, so they are dropped.
             tokio::select! {
                 biased;
                 () = accept::accept(listener, door) => {}
@@ -451,7 +450,7 @@ impl Bound {
         }
     }
 
-    /// Lets clients into `rooms`, and does their `work`, until `stop` is done.
+    /// Lets clients into `rooms`, and does `work` meanwhile, until `stop` is done.
     async fn serve(
         self,
         rooms: Rooms,
@@ -509,7 +508,7 @@ struct SharedParts {
 }
 
 impl SharedParts {
-    /// Puts together what all clients have in common.
+    /// Makes the common parts of all clients.
     fn share(self, port: u16, limits: ServerLimits) -> Arc<Shared> {
         Arc::new(Shared {
             hub: self.hub,
@@ -534,8 +533,8 @@ impl SharedParts {
 }
 
 impl Server {
-    /// Lets clients receive the end of the run, then disconnects them. The manager must have stopped.
-    /// `by_itself`: the run was not asked to stop.
+    /// Lets clients receive the end of the run, then disconnects them. The state manager must have stopped.
+    /// `by_itself`: the run ended without a request to stop.
     pub(crate) async fn close(mut self, by_itself: bool) {
         let _ = tokio::time::timeout(DELIVERY, self.delivered.wait_for(|delivered| *delivered)).await;
         self.send_report().await;
@@ -549,16 +548,14 @@ impl Server {
             std::panic::resume_unwind(error.into_panic());
         }
     }
-}
 
-impl Server {
-    /// Sends the clients that follow the view the report of the run that has ended: they cannot ask for it any more.
+    /// Sends the report of the run that has ended to the clients that follow the view, which cannot ask for the report later.
     async fn send_report(&self) {
         let Some(texts) = self.texts.clone().filter(|_| self.shared.hub.has_followers()) else {
             return;
         };
         let making = self.shared.world.blocking.run(move || reading::report(&*texts));
-        // Without it such a client names the command that prints it.
+        // Without the report, a page shows the command that prints it.
         if let Ok(Ok(report)) = tokio::time::timeout(DELIVERY, making).await {
             let text = self.shared.replies.answer(None, report);
             self.shared.hub.send_followers(&text);
@@ -570,7 +567,7 @@ impl Server {
 const NOTIFICATION: &str = "notification";
 
 impl Shared {
-    /// Gives the run the answer of a button; returns the text for the user.
+    /// Passes the answer of a notification's button to the run; returns the text for the user.
     async fn answer(&self, answer: TokenAnswer) -> Result<&'static str, String> {
         let TokenAnswer { codon_id, granted } = answer;
         let (Some(commander), ServedSource::Run { manager, .. }) = (&self.commander, &self.source) else {
@@ -599,7 +596,7 @@ impl Shared {
         Ok(said)
     }
 
-    /// Whether a client has sent something since its handshake, or answers a ping now. Others may never read.
+    /// Whether a client has sent something since its handshake, or answers a ping now. A client that has not may never read.
     async fn has_responsive_client(&self) -> bool {
         self.ended.cancel();
         let decided = async {

@@ -26,8 +26,8 @@ impl Origin {
             (host, None) => (host, default_port?),
         };
         let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_[]:".contains(c);
-        let known = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        (known && !host.is_empty() && host.chars().all(is_plain)).then(|| Self {
+        let is_scheme = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        (is_scheme && !host.is_empty() && host.chars().all(is_plain)).then(|| Self {
             scheme,
             host: host.to_ascii_lowercase(),
             port,
@@ -35,19 +35,19 @@ impl Origin {
     }
 }
 
-/// The host, and the port if there is one: `Some(None)` for one that is no number.
+/// Splits the host from the port: `None` without a port, `Some(None)` for a port that is not valid.
 #[expect(
     clippy::option_option,
     reason = "no port and a wrong port are different things"
 )]
 fn split_port(authority: &str) -> (&str, Option<Option<u16>>) {
     let (host, port) = match authority.rsplit_once(':') {
-        // The colon is one of an address in brackets.
+        // The colon is part of an address in brackets, not the start of a port.
         Some((_, rest)) if rest.ends_with(']') => return (authority, None),
         Some(parts) => parts,
         None => return (authority, None),
     };
-    // As browsers write it, so that there is one way to write an origin.
+    // Valid as browsers write it: digits without a leading zero.
     let is_plain = port.bytes().all(|byte| byte.is_ascii_digit()) && !port.starts_with('0');
     (host, Some(port.parse().ok().filter(|_| is_plain)))
 }
@@ -74,8 +74,7 @@ pub(super) fn is_our_host(host: &[u8], reached: IpAddr, port: u16) -> bool {
     names.any(|name| name.as_bytes().eq_ignore_ascii_case(host))
 }
 
-/// Whether a page from `origin` may connect. It must be our own page, with the host name of the connection, or a page
-/// of the list.
+/// Whether a page from `origin` may connect: it is our own page, from the host that the request names, or its origin is in `allowed`.
 pub(super) fn is_welcome(origin: &[u8], host: &[u8], allowed: &[Origin]) -> bool {
     let text = |bytes| std::str::from_utf8(bytes).ok();
     let Some(origin) = text(origin).and_then(Origin::parse) else {

@@ -1,4 +1,4 @@
-//! Queue of one client.
+//! Outbox of one client: the messages that wait until the client's task sends them.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,6 +11,7 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 #[derive(Debug)]
 pub(super) struct Outbox {
     queue: Mutex<Queue>,
+    /// Wakes the client's task when there is something to do.
     changed: AtomicWaker,
     most_messages: usize,
     most_bytes: usize,
@@ -19,18 +20,20 @@ pub(super) struct Outbox {
 #[derive(Debug, Default)]
 struct Queue {
     messages: VecDeque<Utf8Bytes>,
+    /// Length of the messages.
     bytes: usize,
+    /// Whether there were too many messages. All of them are dropped then, and later ones, too.
     overflowed: bool,
 }
 
 /// Next work of the client's own task.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Dequeued {
-    /// This comes next.
+    /// The next message.
     Message(Utf8Bytes),
-    /// Nothing does.
+    /// No message waits.
     Nothing,
-    /// More came than could wait.
+    /// There were too many messages, so the client must be disconnected.
     Overflowed,
 }
 
@@ -52,9 +55,9 @@ impl Outbox {
             return false;
         }
         let bytes = queue.bytes + message.len();
-        let full = queue.messages.len() >= self.most_messages || bytes > self.most_bytes;
+        let is_full = queue.messages.len() >= self.most_messages || bytes > self.most_bytes;
         let was_empty = queue.messages.is_empty();
-        let overflows = full && !was_empty;
+        let overflows = is_full && !was_empty;
         if overflows {
             *queue = Queue {
                 overflowed: true,
@@ -85,7 +88,7 @@ impl Outbox {
         }
     }
 
-    /// Whether more came than could wait.
+    /// Whether there were too many messages.
     pub(super) fn has_overflowed(&self) -> bool {
         self.queue().overflowed
     }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
 
-/// A file with its type.
+/// A file that the server sends, with its type.
 #[derive(Debug)]
 pub(super) struct Asset {
     path: &'static str,

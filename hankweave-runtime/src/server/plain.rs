@@ -34,12 +34,12 @@ pub(super) async fn send(connection: Box<dyn Connection>, asset: &Asset, host: &
     write(connection, StatusCode::OK, asset.media_type, &policy, asset.body).await;
 }
 
-/// Sends JSON, for the page alone.
+/// Sends JSON to a page.
 pub(super) async fn send_json(connection: Box<dyn Connection>, body: &str) {
     write(connection, StatusCode::OK, "application/json", "", body).await;
 }
 
-/// Sends a line.
+/// Sends text.
 pub(super) async fn send_text(connection: Box<dyn Connection>, text: &str) {
     write(connection, StatusCode::OK, "text/plain; charset=utf-8", "", text).await;
 }
@@ -55,6 +55,7 @@ pub(super) async fn refuse(connection: Box<dyn Connection>, status: StatusCode, 
     write(connection, status, "text/plain; charset=utf-8", extra, &body).await;
 }
 
+/// Writes an answer and ends the connection. `extra` has further headers, each with its line break.
 async fn write(
     mut connection: Box<dyn Connection>,
     status: StatusCode,

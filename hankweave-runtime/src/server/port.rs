@@ -11,15 +11,15 @@ use crate::world::World;
 use crate::world::disk::{self, Disk, FileKind};
 use crate::world::net::Listener;
 
-/// First port of the range from which ports are chosen. The range is below the ports that systems give to outgoing
-/// connections, which would block the next run.
+/// First port of the range from which ports are chosen, and the length of the range. The range is below the ports that
+/// systems give to outgoing connections, which would block the next run.
 const FIRST: u16 = 20_000;
 const CHOICES: u16 = 10_000;
 
-/// Ports after the own one that are tried when it is taken.
+/// Number of ports after the wanted one that are tried when that is taken.
 const NEXT: u16 = 16;
 
-/// Largest file that is read, in bytes.
+/// Largest file with a noted port that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 16;
 
 /// Lowest port that any user may have.
@@ -34,12 +34,12 @@ pub(super) struct OwnPort {
 }
 
 impl OwnPort {
-    /// Listens on the port that the directory had before, or the next one if that is taken. Only the first
-    /// port is noted, so that a later run has it again.
+    /// Listens on the port that is noted in the directory, or the next free one. A port is noted once, by the first run, so
+    /// that a run which had to take the next port does not change it.
     pub(super) async fn listen(world: &World, dir: &ExecutionDir, address: IpAddr) -> io::Result<Self> {
         let (disk, file) = (world.disk.clone(), dir.port());
         let noted = world.blocking.run(move || read(&*disk, &file)).await;
-        let wanted = noted.unwrap_or_else(|| first(dir.root()));
+        let wanted = noted.unwrap_or_else(|| port_of(dir.root()));
         let listener = listen_from(world, address, wanted).await?;
         let port = listener.address().port();
         if noted.is_none() {
@@ -53,10 +53,10 @@ impl OwnPort {
         Ok(Self { listener, taken })
     }
 
-    /// Listens on the port of a list of runs below `root`, or on the next one. That port differs from the port of a run
-    /// in `root` itself, and is not noted.
+    /// Listens on the port for a list of the runs below `root`, or on the next free one. The port is not noted, and seldom
+    /// that of a run in `root` itself.
     pub(super) async fn listen_for_list(world: &World, root: &Path, address: IpAddr) -> io::Result<Self> {
-        let listener = listen_from(world, address, first(&root.join("*"))).await?;
+        let listener = listen_from(world, address, port_of(&root.join("*"))).await?;
         Ok(Self {
             listener,
             taken: None,
@@ -75,8 +75,8 @@ async fn listen_from(world: &World, address: IpAddr, wanted: u16) -> io::Result<
     world.net.listen(SocketAddr::new(address, 0)).await
 }
 
-/// Returns the first port to try for a directory. Two directories seldom share it.
-fn first(root: &Path) -> u16 {
+/// Returns the port to try first for a directory. Two directories seldom share it.
+fn port_of(root: &Path) -> u16 {
     let digest = Sha256::digest(root.as_os_str().as_encoded_bytes());
     FIRST + u16::from_be_bytes([digest[0], digest[1]]) % CHOICES
 }

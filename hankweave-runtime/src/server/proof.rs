@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 /// Path of the proof.
 pub(super) const PROOF_PATH: &str = "/proof";
 
-/// First words of what is proved, so that a proof is of use for nothing else.
+/// Start of the text that is signed, so that the signature is of use for nothing else.
 const PURPOSE: &str = "hankweave proof";
 
 /// Shortest token for which a proof is given: a shorter one could be guessed from its proof.
@@ -24,7 +24,7 @@ pub(super) fn nonce(query: &str) -> Option<&str> {
 
 /// Returns the proof that the server at `host` knows `token`; `None` where the token is too short.
 ///
-/// The name of the host with its port is part of it, so a program at another port cannot pass on the proof of this server.
+/// The signed text has the host with its port, so a program at another port cannot pass on the proof of this server.
 pub(super) fn of(token: &str, host: &str, nonce: &str) -> Option<[u8; 32]> {
     let text = format!("{PURPOSE}\n{}\n{nonce}", host.to_ascii_lowercase());
     (token.len() >= SHORTEST).then(|| hmac(token.as_bytes(), text.as_bytes()))
@@ -34,12 +34,13 @@ pub(super) fn of(token: &str, host: &str, nonce: &str) -> Option<[u8; 32]> {
 fn hmac(key: &[u8], message: &[u8]) -> [u8; 32] {
     let mut block = [0; BLOCK];
     match block.get_mut(..key.len()) {
-        Some(begin) => begin.copy_from_slice(key),
+        Some(start) => start.copy_from_slice(key),
+        // A key longer than a block is replaced by its checksum.
         None => block[..32].copy_from_slice(&Sha256::digest(key)),
     }
-    let begin = |pad: u8| Sha256::new().chain_update(block.map(|byte| byte ^ pad));
-    let inner = begin(0x36).chain_update(message).finalize();
-    begin(0x5c).chain_update(inner).finalize().into()
+    let keyed = |pad: u8| Sha256::new().chain_update(block.map(|byte| byte ^ pad));
+    let inner = keyed(0x36).chain_update(message).finalize();
+    keyed(0x5c).chain_update(inner).finalize().into()
 }
 
 #[cfg(test)]

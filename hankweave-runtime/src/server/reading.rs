@@ -1,5 +1,5 @@
-//! Requests that the files of the directory answer: differences between checkpoints (WIRE-45), the report (WIRE-47), codons before they start (WIRE-52), and
-//! what is recorded, where no run is at work. One is answered after the other.
+//! Answers requests from the files of the directory, one after the other: differences between checkpoints (WIRE-45), the report (WIRE-47) and codons before
+//! they start (WIRE-52). The server of a record, where no run is at work, gets its list of checkpoints and its state here as well.
 
 use std::sync::Arc;
 
@@ -35,24 +35,26 @@ const LINES_BYTES: usize = 512 << 10;
 /// Longest report, in bytes.
 const REPORT_BYTES: usize = 512 << 10;
 
-/// Longest answer with files, and approximate size of a file without its paths, both in bytes.
+/// Longest answer with files, and approximate length of a file in it without its paths, both in bytes.
 const FILES_BYTES: usize = 768 << 10;
 const FILE_BYTES: usize = 240;
 
-/// Reads differences between the checkpoints of a directory, and keeps the last ones: a client asks for a long one in parts.
+/// Reads the record of a directory. It keeps the last comparison, because a client asks for a long one in parts.
 #[derive(Debug)]
-pub(super) struct DifferenceReader {
+pub(super) struct RecordReader {
     world: World,
     dir: ExecutionDir,
     replies: Replies,
+    /// Source of texts about the run; without it, requests for them are refused.
     texts: Option<Arc<dyn RunTexts>>,
+    /// The last comparison, with the `from` of its request.
     comparison: Option<(Option<CheckpointSha>, Arc<Comparison>)>,
-    /// Lines of one file of the comparison.
+    /// Lines of one file of the comparison, with its path.
     lines: Option<(String, Arc<ShownLines>)>,
 }
 
 /// Answers requests until every sender is dropped.
-pub(super) async fn run(mut reader: DifferenceReader, mut requests: mpsc::Receiver<QueuedCommand>) {
+pub(super) async fn run(mut reader: RecordReader, mut requests: mpsc::Receiver<QueuedCommand>) {
     let (blocking, replies) = (reader.world.blocking, reader.replies.clone());
     while let Some(job) = requests.recv().await {
         let command = job.request.command.clone();
@@ -61,6 +63,7 @@ pub(super) async fn run(mut reader: DifferenceReader, mut requests: mpsc::Receiv
             let answer = reader.answer(&command, seq);
             (reader, answer)
         };
+        // The reader moves into the blocking work and comes back with the answer.
         let answer;
         (reader, answer) = blocking.run(answering).await;
         let id = job.request.id.as_str();
@@ -75,7 +78,7 @@ pub(super) async fn run(mut reader: DifferenceReader, mut requests: mpsc::Receiv
     }
 }
 
-impl DifferenceReader {
+impl RecordReader {
     pub(super) fn new(
         world: &World,
         dir: &ExecutionDir,
@@ -92,6 +95,7 @@ impl DifferenceReader {
         }
     }
 
+    /// Answers a command. `seq` is the last event before it.
     fn answer(&mut self, command: &Command, seq: u64) -> Result<DirectPayload, Refused> {
         match command {
             Command::DiffFiles { to, from } => {
@@ -143,7 +147,7 @@ impl DifferenceReader {
         self.texts.as_deref().ok_or_else(none)
     }
 
-    /// Compares two checkpoints, unless these were compared last.
+    /// Compares two checkpoints. Returns the last comparison if it was of these two.
     fn compare(&mut self, to: &ShaPrefix, from: Option<&ShaPrefix>) -> Result<Arc<Comparison>, Refused> {
         let history = self.history()?;
         let named = |prefix: &ShaPrefix| match history.named(prefix.as_str()) {
@@ -153,12 +157,11 @@ impl DifferenceReader {
         };
         let to = named(to)?;
         let from = from.map(named).transpose()?;
-        let is_known = |known: &&(Option<CheckpointSha>, Arc<Comparison>)| {
-            let (asked, comparison) = known;
-            *asked == from && comparison.differences.to == to
-        };
-        if let Some((_, known)) = self.comparison.as_ref().filter(is_known) {
-            return Ok(Arc::clone(known));
+        if let Some((last_from, last)) = &self.comparison
+            && *last_from == from
+            && last.differences.to == to
+        {
+            return Ok(Arc::clone(last));
         }
         let comparison = match &from {
             Some(from) => history.compare(from, &to),
@@ -174,7 +177,7 @@ impl DifferenceReader {
         Ok(comparison)
     }
 
-    /// Returns the lines of a file, which are those of the last request in most cases.
+    /// Returns the lines of a file; those of the last request are kept, as the next one is mostly for the same file.
     fn lines(&mut self, comparison: &Comparison, path: &str) -> Result<Arc<ShownLines>, Refused> {
         if let Some((known, lines)) = &self.lines
             && known == path
@@ -195,24 +198,24 @@ impl DifferenceReader {
         }
     }
 
-    /// Reads the document of the directory as a start would find it.
+    /// Reads the state document of the directory as the start of a run would find it.
     fn state(&self) -> Result<HankweaveState, Refused> {
         let files = StateFiles::new(Arc::clone(&self.world.disk), None, self.dir.state_dir());
         let failed = |error: StateFileError| Refused::new(Code::InternalError, chain(&error));
         Ok(peek(&files.find().map_err(failed)?, true, Vec::new).state)
     }
 
-    /// Returns the files of the newest checkpoint; none where that cannot be read.
+    /// Returns the files of the newest checkpoint; an empty list where it cannot be read. All of them have the time of the checkpoint.
     fn tree(&self, state: &HankweaveState) -> Vec<hankweave_core::wire::FileNode> {
         let Some(head) = thread::head(state) else {
             return Vec::new();
         };
         let read = || {
             let history = self.history().ok()?;
-            let at = history
+            let facts = history
                 .existing(std::slice::from_ref(&head.checkpoint_sha))
                 .ok()?;
-            let at = at.get(&head.checkpoint_sha)?.timestamp;
+            let at = facts.get(&head.checkpoint_sha)?.timestamp;
             let files = history.files(&head.checkpoint_sha).ok()?;
             let files: Vec<String> = files.iter().map(ToString::to_string).collect();
             Some(file_tree(files.iter().map(|path| (path.as_str(), at))))
@@ -251,6 +254,7 @@ fn shortened(differences: &FileDifferences) -> FileDifferences {
     }
 }
 
+/// Returns at most `limit` lines of a file, after the first `offset` ones.
 fn part_of(
     comparison: &Comparison,
     path: &str,

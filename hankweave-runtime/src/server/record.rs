@@ -1,6 +1,6 @@
-//! Server of what is recorded in a directory, for looking at runs that have ended (WIRE-46).
+//! Server of the record of a directory, for looking at runs that have ended (WIRE-46). The record is the journal of all runs in the directory.
 //!
-//! It takes no lock and starts nothing. While it serves, it follows the journal, so a run that begins meanwhile is shown as well.
+//! The server takes no lock and starts nothing. While it serves, it follows the journal, so it shows a run that starts meanwhile as well.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::door::Rooms;
 use super::hub::Hub;
 use super::limits::ServerLimits;
-use super::reading::{self, DifferenceReader};
+use super::reading::{self, RecordReader};
 use super::replies::Replies;
 use super::token::AccessTokens;
 use super::{Bound, RunTexts, ServeError, ServedSource, ServerOptions, Shared, SharedParts};
@@ -32,7 +32,7 @@ use crate::state_manager::Events;
 use crate::world::World;
 use crate::world::disk::IoError;
 
-/// How often the journal is read: as often as it is synced (D5).
+/// Time between two readings of the journal: as often as a run syncs it (D5).
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Readings of the journal between two checks of the process of a run that has not ended.
@@ -71,10 +71,11 @@ pub struct RecordServer {
     record: FoldedRecord,
 }
 
-/// The journal, folded up to where it was read.
+/// The journal as far as it was read, folded into a view.
 #[derive(Debug)]
 pub(super) struct FoldedRecord {
     view: RunView,
+    /// Reads the events after `position`.
     tail: JournalTail,
     /// The last event that was read.
     position: u64,
@@ -83,7 +84,7 @@ pub(super) struct FoldedRecord {
 }
 
 impl RecordServer {
-    /// Reads the record of `dir` and takes its port. `run`: only what happened up to the end of this run.
+    /// Reads the record of `dir` and takes its port. With `run`, only events up to the end of this run are shown.
     ///
     /// # Errors
     ///
@@ -98,8 +99,8 @@ impl RecordServer {
         let reading = move || {
             let record = FoldedRecord::read(&outside, &place, run.as_ref())?;
             let tokens = match AccessTokens::load(&outside, &place.state_dir()) {
-                // The directory of another user, or a disk that is only read.
-                Err(ServeError::Token(_)) => AccessTokens::passing(&outside),
+                // No token can be stored: it is the directory of another user, or a read-only disk.
+                Err(ServeError::Token(_)) => AccessTokens::temporary(&outside),
                 loaded => loaded?,
             };
             Ok::<_, OpenRecordError>((record, tokens))
@@ -172,7 +173,7 @@ impl FoldedRecord {
             world: world.clone(),
             dir: dir.clone(),
         };
-        let reader = DifferenceReader::new(world, dir, Replies::new(world), texts);
+        let reader = RecordReader::new(world, dir, Replies::new(world), texts);
         let shared = parts.share(port, limits);
         let (follower, dir) = (Arc::clone(&shared), dir.clone());
         let following = async move {
@@ -187,6 +188,7 @@ impl FoldedRecord {
         (shared, work)
     }
 
+    /// Reads the journal; with `run`, up to the end of this run. A run whose process no longer exists is shown as crashed.
     pub(super) fn read(
         world: &World,
         dir: &ExecutionDir,
@@ -196,7 +198,7 @@ impl FoldedRecord {
         let (mut view, mut position, mut is_closed) = (RunView::default(), 0, false);
         let mut is_found = run.is_none();
         tail.read(|line| {
-            // Events of newer versions are unknown to this one.
+            // Events that only newer versions know are skipped.
             if let Ok(entry) = JournalEntry::from_json(line.bytes) {
                 let started = started_run(&entry);
                 if is_found && run.is_some() && started.is_some_and(|started| Some(started) != run) {
@@ -217,7 +219,7 @@ impl FoldedRecord {
         if is_closed {
             view.mark_crashed(None);
         } else if !is_held(world, dir) {
-            view.note_alive(left_heartbeat(world, dir));
+            view.note_alive(last_heartbeat_of_run(world, dir));
             view.mark_crashed(None);
         }
         Ok(Self {
@@ -229,6 +231,7 @@ impl FoldedRecord {
     }
 }
 
+/// Returns the run that starts with this event.
 fn started_run(entry: &JournalEntry) -> Option<&RunId> {
     match &entry.event {
         Event::StateTransition { transition, .. } => match &**transition {
@@ -239,8 +242,8 @@ fn started_run(entry: &JournalEntry) -> Option<&RunId> {
     }
 }
 
-/// Returns the last heartbeat of the run whose process has ended.
-fn left_heartbeat(world: &World, dir: &ExecutionDir) -> Option<Timestamp> {
+/// Returns the last heartbeat of a run whose process has ended, where it is recorded.
+fn last_heartbeat_of_run(world: &World, dir: &ExecutionDir) -> Option<Timestamp> {
     last_heartbeat(&*world.disk, &dir.state_dir(), world.clock.now())
 }
 
@@ -249,7 +252,7 @@ fn is_held(world: &World, dir: &ExecutionDir) -> bool {
     live_record(&*world.disk, &*world.identity, &dir.state_dir()).is_some()
 }
 
-/// Passes on what comes into the journal until the server closes.
+/// Passes on new events of the journal until the server stops.
 async fn follow(shared: &Shared, dir: &ExecutionDir, mut tail: JournalTail) {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -260,32 +263,31 @@ async fn follow(shared: &Shared, dir: &ExecutionDir, mut tail: JournalTail) {
             _ = looks.tick() => {}
         }
         until_check -= 1;
-        let is_check = until_check == 0 && shared.hub.is_open();
-        until_check = if until_check == 0 {
-            LOOKS_PER_CHECK
-        } else {
-            until_check
-        };
+        let is_due = until_check == 0;
+        if is_due {
+            until_check = LOOKS_PER_CHECK;
+        }
+        let is_check = is_due && shared.hub.is_open();
         let (world, dir) = (shared.world.clone(), dir.clone());
         // The process is checked before the journal is read, since it writes its last events before it ends.
         let looking = move || {
-            let is_gone = is_check && !is_held(&world, &dir);
-            let gone = is_gone.then(|| left_heartbeat(&world, &dir));
+            let has_crashed = is_check && !is_held(&world, &dir);
+            let crashed = has_crashed.then(|| last_heartbeat_of_run(&world, &dir));
             let batch = next_batch(&mut tail);
-            (tail, batch, gone)
+            (tail, batch, crashed)
         };
-        let (batch, gone);
-        (tail, batch, gone) = shared.world.blocking.run(looking).await;
+        let (batch, crashed);
+        (tail, batch, crashed) = shared.world.blocking.run(looking).await;
         match batch {
             Ok(batch) if batch.last_seq() > 0 => {
                 shared
                     .hub
                     .send_recorded(&Events::after(Arc::new(batch), 0), &shared.replies);
-                // There may be more of them.
+                // The journal may have more events than fit into a batch.
                 looks.reset_immediately();
             }
             Ok(_) => {
-                if let Some(heartbeat) = gone {
+                if let Some(heartbeat) = crashed {
                     shared.hub.mark_crashed(heartbeat, &shared.replies);
                 }
             }
@@ -297,7 +299,7 @@ async fn follow(shared: &Shared, dir: &ExecutionDir, mut tail: JournalTail) {
     }
 }
 
-/// Reads the next events; events of newer versions are passed over.
+/// Reads the next events. Events that only newer versions know are skipped.
 fn next_batch(tail: &mut JournalTail) -> Result<Batch, IoError> {
     let (mut entries, mut bytes) = (Vec::new(), 0);
     tail.read(|line| {

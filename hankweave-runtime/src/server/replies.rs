@@ -1,5 +1,4 @@
-//! The messages that the server itself sends to one client. Events of the journal pass into them as the lines
-//! they are.
+//! Messages that the server itself sends to one client, such as answers and errors. A message with events of the journal contains their lines unchanged.
 
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ pub(super) struct Replies {
     clock: Arc<dyn Clock>,
 }
 
-/// The end of a `history.batch`, after its events.
+/// The text after the events of a `history.batch`, before the value of `hasMore`.
 pub(super) const BATCH_END: &str = "],\"hasMore\":";
 
 /// The answer to a handshake.
@@ -40,7 +39,7 @@ impl Replies {
         }
     }
 
-    /// The message with this answer.
+    /// Returns the message with this answer; `command_id` is the id of the command that it answers.
     pub(super) fn answer(&self, command_id: Option<&str>, answer: DirectPayload) -> Utf8Bytes {
         let direct = Direct {
             id: self.ids.event_id(),
@@ -65,6 +64,7 @@ impl Replies {
         self.answer(None, error)
     }
 
+    /// Returns a `pong`; `client_id` names the client whose broadcast it is.
     pub(super) fn pong(&self, command_id: Option<&str>, client_id: Option<String>) -> Utf8Bytes {
         let pong = DirectPayload::Pong {
             message: "pong".to_owned(),
@@ -80,6 +80,7 @@ impl Replies {
         self.error(attempted, refused.message, refused.code.name(), hint)
     }
 
+    /// Returns an error about a message of the client.
     pub(super) fn error(
         &self,
         attempted: &ParsedRequest<'_>,
@@ -100,8 +101,7 @@ impl Replies {
         self.answer(attempted.id, error)
     }
 
-    /// The beginning of a `history.batch`, before its events; [`BATCH_END`] and whether there are more come
-    /// after them.
+    /// Returns the text of a `history.batch` before its events; [`BATCH_END`] follows them.
     pub(super) fn batch_begin(&self, command_id: &str) -> String {
         format!(
             r#"{{"id":{},"timestamp":{},"commandId":{},"type":"history.batch","data":{{"events":["#,
@@ -113,7 +113,7 @@ impl Replies {
 }
 
 impl SessionStart<'_> {
-    /// Its message.
+    /// Returns the answer as a message.
     pub(super) fn message(&self) -> Utf8Bytes {
         let message = format!(
             r#"{{"type":"handshake.response","data":{{"clientId":{},"mode":{},"eventHistory":[{}],"totalEvents":{},"lastSeq":{}}}}}"#,
@@ -127,13 +127,14 @@ impl SessionStart<'_> {
     }
 }
 
-/// Readable part of a client's message.
+/// Parts of a client's message that could be read, for an error about it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ParsedRequest<'a> {
     pub(super) id: Option<&'a str>,
     pub(super) command: Option<&'a str>,
 }
 
+/// Returns the remedy for a refusal, where there is one.
 const fn hint(code: Code) -> Option<&'static str> {
     match code {
         Code::HandshakeRequired => Some(r#"send {"type": "handshake", "data": {"mode": "readonly"}} first"#),

@@ -1,4 +1,4 @@
-//! Answering the handshake and the commands of a client.
+//! Answers the handshake of a client, and answers or queues its commands. `client` calls it for each message.
 
 use std::sync::Arc;
 
@@ -27,12 +27,13 @@ impl ClientConnection {
         socket: &mut ClientSocket,
         handshake: Handshake,
     ) -> Result<(), Refused> {
-        let first = self.mode.is_none();
+        let is_first = self.mode.is_none();
         if let Some(after) = handshake.after_seq {
-            self.check_resumption(after, first)?;
+            self.check_resumption(after, is_first)?;
         }
         let shared = Arc::clone(&self.shared);
-        let position = match (first, handshake.after_seq) {
+        // The last event before those that come by themselves.
+        let position = match (is_first, handshake.after_seq) {
             (true, _) if handshake.events == Some(false) => shared.hub.position(),
             (true, Some(after)) => {
                 self.feed = EventFeed::CatchingUp(after);
@@ -44,13 +45,13 @@ impl ClientConnection {
             }
             (false, _) => shared.hub.position(),
         };
-        let (events, newest) = (Arc::clone(&shared.history), handshake.send_previous_events);
-        let newest = newest && handshake.after_seq.is_none();
-        let beginning = move || history::beginning(&*events, position, newest);
+        let journal = Arc::clone(&shared.history);
+        let with_events = handshake.send_previous_events && handshake.after_seq.is_none();
+        let reading = move || history::for_handshake(&*journal, position, with_events);
         let (history, total_events) = shared
             .world
             .blocking
-            .run(beginning)
+            .run(reading)
             .await
             .map_err(|error| Refused::new(Code::InternalError, chain(&error)))?;
         let start = SessionStart {
@@ -60,9 +61,9 @@ impl ClientConnection {
             total_events,
             last_seq: position,
         };
-        // Before the events that have come since the client joined.
+        // Sent before the outbox, which has the events since the client joined.
         socket.send(start.message());
-        if first {
+        if is_first {
             if handshake.view {
                 shared.hub.show(self.number, &self.outbox, &shared.replies);
             }
@@ -79,8 +80,9 @@ impl ClientConnection {
         Ok(())
     }
 
-    fn check_resumption(&self, after: u64, first: bool) -> Result<(), Refused> {
-        if !first {
+    /// Checks that a client may continue after the event `after`: in its first handshake, and if there is such an event.
+    fn check_resumption(&self, after: u64, is_first: bool) -> Result<(), Refused> {
+        if !is_first {
             let message = "Invalid handshake: afterSeq belongs to the first handshake; history.sync asks for history later";
             return Err(Refused::new(Code::InvalidHandshake, message));
         }
@@ -96,7 +98,7 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Returns the notices that a client has missed by connecting to an idle server.
+    /// Returns the notices for a client that connects while nothing runs, and so has missed them. `with_idle`: also why nothing runs.
     fn idle_notices(&self, with_idle: bool) -> Vec<DirectPayload> {
         let Some(idle) = self.shared.hub.idle() else {
             return Vec::new();
@@ -130,14 +132,14 @@ impl ClientConnection {
         notices
     }
 
-    /// Carries out commands that concern this client alone, and queues the others (WIRE-6, WIRE-7, WIRE-14).
+    /// Checks the rights of the client. Answers commands that need no other task, and queues the others (WIRE-6, WIRE-7, WIRE-14).
     pub(super) fn accept(&mut self, request: ClientRequest, mode: Mode) -> Result<(), Refused> {
         self.check_permission(&request.command, mode)?;
         match &request.command {
             Command::Ping => self.send(self.shared.replies.pong(Some(&request.id), None)),
             Command::HistorySync { after_seq } => {
                 let after = after_seq.unwrap_or(0);
-                return self.begin_sync(request, after);
+                return self.start_sync(request, after);
             }
             Command::ViewGet => {
                 let view = self.shared.hub.view(&self.shared.replies);
@@ -165,21 +167,23 @@ impl ClientConnection {
         sent.map_err(|_| Refused::new(Code::Busy, "too many commands are waiting"))
     }
 
+    /// Refuses a command that the client may not send, or not while the run is being stopped.
     fn check_permission(&self, command: &Command, mode: Mode) -> Result<(), Refused> {
         if !command.is_always_allowed() && self.shared.shutdown.cause().is_some() {
             return Err(Refused::new(Code::Stopping, "the run is being stopped"));
         }
-        let is_reader = mode == Mode::Readonly && !command.is_always_allowed();
-        let may_not_stop = self.role == Role::ReadOnly && command.stops_the_server();
-        if is_reader || may_not_stop {
+        let is_beyond_mode = mode == Mode::Readonly && !command.is_always_allowed();
+        // A client in read-only mode may stop the server if its token has all rights.
+        let is_beyond_token = self.role == Role::ReadOnly && command.stops_the_server();
+        if is_beyond_mode || is_beyond_token {
             let message = format!("{} needs more than reading", command.name());
             return Err(Refused::new(Code::InsufficientPermissions, message));
         }
         Ok(())
     }
 
-    /// Begins to send history, up to where the events begin that come by themselves.
-    fn begin_sync(&mut self, request: ClientRequest, after: u64) -> Result<(), Refused> {
+    /// Starts to send history, up to the event before the first one that the client gets as a new event.
+    fn start_sync(&mut self, request: ClientRequest, after: u64) -> Result<(), Refused> {
         if self.sync.is_some() {
             return Err(Refused::new(Code::Busy, "history is being sent already"));
         }
@@ -195,6 +199,7 @@ impl ClientConnection {
         Ok(())
     }
 
+    /// Makes the queued form of a command.
     fn job(&self, request: ClientRequest) -> QueuedCommand {
         QueuedCommand {
             request,

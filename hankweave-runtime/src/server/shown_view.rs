@@ -1,4 +1,4 @@
-//! View of the run, and the clients that follow it (WIRE-40).
+//! View of the run, and the clients that follow it: the hub applies events to the view and says when the followers get a patch (WIRE-40).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The WebSocket of one client: writes and reads at the same time without losing anything.
+//! The WebSocket of one client: [`ClientSocket::next`] sends waiting messages and receives frames at the same time, and may be cancelled without losing any.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
@@ -26,15 +26,17 @@ const UNPROVEN_BYTES: u64 = 32 << 10;
 /// Limit of bytes that a client may still send while it is disconnected.
 const DRAINED_BYTES: u64 = 1 << 20;
 
-/// A WebSocket, with the messages that go out before those of the outbox.
+/// The WebSocket of a client.
 #[derive(Debug)]
 pub(super) struct ClientSocket {
     socket: WebSocketStream<MeteredConnection>,
+    /// Messages that are sent before those of the outbox.
     urgent: VecDeque<Message>,
+    /// Whether `socket` may hold bytes that the connection has not taken.
     unflushed: bool,
 }
 
-/// Choice of the optional events.
+/// Optional events that the caller wants.
 #[derive(Debug, Default)]
 pub(super) struct Interests {
     /// [`SocketEvent::Idle`]
@@ -48,9 +50,9 @@ pub(super) struct Interests {
 pub(super) enum SocketEvent {
     /// The client sent this.
     Message(Message),
-    /// Everything is sent.
+    /// Every message is sent.
     Idle,
-    /// The client was sent much, and has sent nothing that shows that it reads.
+    /// So many bytes were sent to the client that a ping should show whether it reads.
     Unproven,
     /// The client does not read.
     Overflowed,
@@ -74,7 +76,7 @@ impl CloseReason {
 }
 
 impl ClientSocket {
-    /// A socket whose upgrade was answered; `rest` is what the client had sent after it.
+    /// Makes the socket of a connection whose upgrade was answered; `rest` has the bytes that the client sent after its request.
     pub(super) async fn new(connection: Box<dyn Connection>, rest: Vec<u8>, config: WebSocketConfig) -> Self {
         let connection = MeteredConnection::new(connection);
         Self {
@@ -84,7 +86,7 @@ impl ClientSocket {
         }
     }
 
-    /// Since when the client has taken nothing of what waits; `None` when nothing waits.
+    /// Since when the client has taken none of the bytes that wait; `None` when no bytes wait.
     pub(super) fn stalled_since(&self) -> Option<Instant> {
         self.socket.get_ref().stalled_since()
     }
@@ -104,7 +106,7 @@ impl ClientSocket {
         self.urgent.push_back(Message::Ping(Vec::new().into()));
     }
 
-    /// Sends what waits and receives what comes.
+    /// Sends waiting messages and receives frames, until there is an event.
     ///
     /// # Cancel safety
     ///
@@ -120,39 +122,39 @@ impl ClientSocket {
         context: &mut Context<'_>,
     ) -> Poll<SocketEvent> {
         loop {
-            let sent = match self.poll_send(outbox, context) {
-                Ok(sent) => sent,
-                Err(happened) => return Poll::Ready(happened),
+            let is_all_sent = match self.poll_send(outbox, context) {
+                Ok(is_all_sent) => is_all_sent,
+                Err(event) => return Poll::Ready(event),
             };
             match self.socket.poll_next_unpin(context) {
                 Poll::Ready(Some(Ok(message))) => return Poll::Ready(SocketEvent::Message(message)),
-                Poll::Ready(Some(Err(error))) => return Poll::Ready(broken(&error)),
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(failure_event(&error)),
                 Poll::Ready(None) => return Poll::Ready(SocketEvent::Closed),
                 Poll::Pending => {}
             }
-            let more = outbox.poll_changed(context).is_ready();
+            let has_more = outbox.poll_changed(context).is_ready();
             if outbox.has_overflowed() {
                 return Poll::Ready(SocketEvent::Overflowed);
             }
             let is_much = self.socket.get_ref().sent() >= UNPROVEN_BYTES;
-            match (sent, more) {
-                // The ping goes out at once.
+            match (is_all_sent, has_more) {
+                // Reported only now, as nothing is before the ping that follows.
                 (true, _) if interests.unproven && is_much => return Poll::Ready(SocketEvent::Unproven),
-                // Something came while the socket was read.
+                // A message came while the socket was read: it is sent in the next round.
                 (true, true) => {}
                 (true, false) if interests.idle => return Poll::Ready(SocketEvent::Idle),
-                // A socket that is full wakes the task when it is not.
+                // The task is woken when the socket has room again, or when a frame or a message comes.
                 (true, false) | (false, _) => return Poll::Pending,
             }
         }
     }
 
-    /// Passes messages to the socket; returns whether all are on their way.
+    /// Passes messages to the socket; returns whether the connection has taken all of them.
     fn poll_send(&mut self, outbox: &Outbox, context: &mut Context<'_>) -> Result<bool, SocketEvent> {
         loop {
             match self.socket.poll_ready_unpin(context) {
                 Poll::Pending => return Ok(false),
-                Poll::Ready(Err(error)) => return Err(broken(&error)),
+                Poll::Ready(Err(error)) => return Err(failure_event(&error)),
                 Poll::Ready(Ok(())) => {}
             }
             let message = match self.urgent.pop_front() {
@@ -166,16 +168,16 @@ impl ClientSocket {
             self.unflushed = true;
             self.socket
                 .start_send_unpin(message)
-                .map_err(|error| broken(&error))?;
+                .map_err(|error| failure_event(&error))?;
         }
         Ok(!self.unflushed || self.poll_flush(context)?)
     }
 
-    /// Returns whether everything that the socket has is on its way.
+    /// Flushes the socket; returns whether the connection has taken all its bytes.
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Result<bool, SocketEvent> {
         match self.socket.poll_flush_unpin(context) {
             Poll::Pending => Ok(false),
-            Poll::Ready(Err(error)) => Err(broken(&error)),
+            Poll::Ready(Err(error)) => Err(failure_event(&error)),
             Poll::Ready(Ok(())) => {
                 self.unflushed = false;
                 Ok(true)
@@ -204,7 +206,7 @@ impl ClientSocket {
         let _ = tokio::time::timeout(patience, work).await;
     }
 
-    /// Ends a connection that the client has closed, or after its closing frame was sent.
+    /// Ends the connection, after the client has closed it or after a closing frame was sent.
     pub(super) async fn hang_up(mut self) {
         let work = async {
             // The answer to a closing frame of the client.
@@ -220,7 +222,8 @@ impl ClientSocket {
     }
 }
 
-fn broken(error: &Error) -> SocketEvent {
+/// Returns the event of a socket that has failed.
+fn failure_event(error: &Error) -> SocketEvent {
     use tokio_tungstenite::tungstenite::error::ProtocolError;
     match error {
         Error::Capacity(_) => {

@@ -15,7 +15,7 @@ use crate::world::World;
 use crate::world::disk::{self, Disk, FileKind, IoError};
 use crate::world::ids::hex;
 
-/// Longest token that is taken, in bytes.
+/// Longest valid token, in bytes.
 const LONGEST: usize = 256;
 
 /// Role of a token.
@@ -34,7 +34,7 @@ pub(super) struct AccessTokens {
     read_only: Secret,
 }
 
-/// A token with its checksum. Checksums are compared, in a time that does not depend on the difference.
+/// A token with its checksum. Tokens are compared by their checksums, in a time that does not depend on the difference.
 #[derive(Clone)]
 struct Secret {
     text: String,
@@ -42,7 +42,7 @@ struct Secret {
 }
 
 impl AccessTokens {
-    /// The tokens of the environment, else those of the directory, which are made once. Blocks.
+    /// Returns the tokens of the environment, else those of the directory, which are made once and stored. Blocks.
     pub(super) fn load(world: &World, state_dir: &Path) -> Result<Self, ServeError> {
         let load = |variable, file| match world.environment.get(variable) {
             Some(value) => of_environment(variable, value),
@@ -55,20 +55,21 @@ impl AccessTokens {
         Self { full, read_only }.checked()
     }
 
-    /// Returns the tokens of the environment, else such that pass with this process.
+    /// Returns the tokens of the environment, else temporary ones.
     pub(super) fn of_process(world: &World) -> Result<Self, ServeError> {
-        let load = |variable, passing| match world.environment.get(variable) {
+        let load = |variable, temporary| match world.environment.get(variable) {
             Some(value) => of_environment(variable, value),
-            None => Ok(passing),
+            None => Ok(temporary),
         };
-        let passing = Self::passing(world);
+        let temporary = Self::temporary(world);
         let (full, read_only) = (
-            load(TOKEN_VARIABLE, passing.full)?,
-            load(READ_ONLY_TOKEN_VARIABLE, passing.read_only)?,
+            load(TOKEN_VARIABLE, temporary.full)?,
+            load(READ_ONLY_TOKEN_VARIABLE, temporary.read_only)?,
         );
         Self { full, read_only }.checked()
     }
 
+    /// Checks that the two tokens differ.
     fn checked(self) -> Result<Self, ServeError> {
         match self.full.digest == self.read_only.digest {
             true => Err(ServeError::SameTokens),
@@ -79,7 +80,7 @@ impl AccessTokens {
     /// Returns the rights of a client with this token; `None` when the token is unknown.
     pub(super) fn role(&self, token: &[u8]) -> Option<Role> {
         let digest = digest(token);
-        // Both are compared, so that the time it takes shows nothing.
+        // Always compared with both, so that the time taken shows nothing.
         let (full, read_only) = (self.full.is(&digest), self.read_only.is(&digest));
         match (full, read_only) {
             (true, _) => Some(Role::Full),
@@ -97,8 +98,8 @@ impl AccessTokens {
         proofs.map(|proof| hex(&proof)).collect()
     }
 
-    /// Tokens of this process alone, for a directory in which none can be kept.
-    pub(super) fn passing(world: &World) -> Self {
+    /// Makes tokens that are not stored and end with this process.
+    pub(super) fn temporary(world: &World) -> Self {
         let secret = || Secret::new(hex(&world.ids.secret()));
         Self {
             full: secret(),
@@ -159,7 +160,7 @@ fn is_token(text: &str) -> bool {
     (1..=LONGEST).contains(&text.len()) && text.bytes().all(fits)
 }
 
-/// The token in a file of ours. One that others could read, or that is damaged, is replaced.
+/// Returns the token in a file of the directory. A file that other users could read, or that is damaged, is replaced with a new token.
 fn of_directory(world: &World, path: &Path) -> Result<Secret, ServeError> {
     if let Some(text) = read(&*world.disk, path).map_err(IoError::at("read", path))? {
         return Ok(Secret::new(text));
@@ -169,6 +170,7 @@ fn of_directory(world: &World, path: &Path) -> Result<Secret, ServeError> {
     Ok(Secret::new(text))
 }
 
+/// Reads a stored token; `None` if there is no file, or one that must be replaced.
 fn read(disk: &dyn Disk, path: &Path) -> io::Result<Option<String>> {
     let metadata = match disk.metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -17,8 +17,8 @@ pub(super) fn pid_namespace() -> Option<String> {
 /// Returns the process with this number; `None` if it does not exist or cannot be examined.
 pub(super) fn find(pid: u32) -> Option<ProcessEntry> {
     let (wanted, mut table) = (Pid::from_u32(pid), System::new());
-    let looked = ProcessRefreshKind::nothing().without_tasks();
-    table.refresh_processes_specifics(ProcessesToUpdate::Some(&[wanted]), true, looked);
+    let details = ProcessRefreshKind::nothing().without_tasks();
+    table.refresh_processes_specifics(ProcessesToUpdate::Some(&[wanted]), true, details);
     let process = table.process(wanted)?;
     let has_ended = matches!(process.status(), ProcessStatus::Zombie | ProcessStatus::Dead);
     Some(ProcessEntry {

@@ -1,6 +1,6 @@
 //! Claude as an agent.
 //!
-//! The necessary arguments and environment were measured (AGENT-13).
+//! The necessary arguments and environment variables were found by trying them (AGENT-13).
 
 mod options;
 mod transcripts;
@@ -64,19 +64,21 @@ fn invocation(
     })
 }
 
-/// Returns the arguments. Partial messages are asked for because they report the usage of a message when it ends. The
-/// money limit is claude's own, as a second safeguard: claude knows the cost of its sub-agents at once, and in a resumed
-/// session it counts only its own process. A resumed session sends the system prompt that it recorded at first, unless
-/// the snapshot is off.
+/// Returns the arguments.
+///
+/// - Partial messages are requested because they report the usage of a message when it ends.
+/// - Claude's own money limit is a second safeguard next to the codon's budget: claude knows the cost of its sub-agents at once. In a resumed session it
+///   counts only the new process.
+/// - A resumed session would send the system prompt that it recorded at its start, so the snapshot of that prompt is turned off.
 fn arguments(launch: &Launch, system_prompt: Option<&Path>, servers: Option<&Path>) -> Vec<OsString> {
     let mut args: Vec<OsString> = ["-p", "--output-format", "stream-json", "--verbose"]
         .map(OsString::from)
         .into();
     args.extend(["--include-partial-messages", "--forward-subagent-text", "--model"].map(OsString::from));
     args.push((&launch.model).into());
-    // Claude would count at its own prices, and stop too early or too late by those of the user.
-    let counts_alike = launch.prices.given().next().is_none();
-    if let Some(dollars) = launch.max_dollars.filter(|_| counts_alike) {
+    // Claude counts at its own prices. With other prices of the user it would stop too early or too late, so it gets no limit then.
+    let has_same_prices = launch.prices.given().next().is_none();
+    if let Some(dollars) = launch.max_dollars.filter(|_| has_same_prices) {
         args.extend(["--max-budget-usd".into(), dollars.as_dollars().to_string().into()]);
     }
     if let Some(session) = &launch.resume {
@@ -93,9 +95,8 @@ fn arguments(launch: &Launch, system_prompt: Option<&Path>, servers: Option<&Pat
     args
 }
 
-/// Returns variables for the program. As root it refuses to skip permissions unless a variable declares a sandbox. It
-/// compacts its conversation by itself, before its context is full and after, unless two variables turn that off
-/// (HANK-49).
+/// Returns variables for the program. As root claude refuses to skip permissions unless a variable declares a sandbox. Claude
+/// compacts its conversation before and after its context is full, unless two variables turn that off (HANK-49).
 fn environment(launch: &Launch, user_id: u32) -> BTreeMap<String, String> {
     let mut names = Vec::new();
     if user_id == 0 {

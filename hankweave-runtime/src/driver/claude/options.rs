@@ -1,4 +1,5 @@
-//! How a hank wants claude to work, on its command line (AGENT-61).
+//! Options of a hank for claude (AGENT-61), as arguments of its command line: effort, permissions, tools, MCP servers, isolation from the user's settings,
+//! and a schema for the result.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use crate::driver::StartError;
 use crate::driver::process::ProcessHost;
 use crate::driver::program::private_temp_file;
 
+/// Options that claude supports.
 pub(super) const SUPPORT: OptionSupport = OptionSupport {
     effort: &["low", "medium", "high", "xhigh", "max"],
     permissions: &[AccessMode::ReadOnly, AccessMode::Edit],
@@ -70,7 +72,7 @@ pub(super) const SUPPORT: OptionSupport = OptionSupport {
     ..OptionSupport::NONE
 };
 
-/// Tools of an agent that only reads.
+/// Tools of a read-only agent.
 const READING: [&str; 8] = [
     "Read",
     "Glob",
@@ -85,7 +87,7 @@ const READING: [&str; 8] = [
 /// Tools that change files.
 const WRITING: [&str; 4] = ["Write", "Edit", "NotebookEdit", "Bash"];
 
-/// Returns the arguments for the options of a launch. The hank's own arguments are first, so that no list of tools takes them in.
+/// Returns the arguments for the options of a launch. The hank's own arguments come first: after a list of tools they would count as tools.
 pub(super) fn arguments(launch: &Launch, servers: Option<&Path>) -> Vec<OsString> {
     let options = &launch.options;
     let mut args: Vec<OsString> = options.arguments().iter().map(OsString::from).collect();
@@ -116,7 +118,7 @@ pub(super) fn arguments(launch: &Launch, servers: Option<&Path>) -> Vec<OsString
     args
 }
 
-/// Claude remembers across projects by itself, and reads the memory files of all folders above.
+/// Returns the settings of an isolated agent. Without them claude has a memory across projects, and reads the memory files in all folders above its own.
 fn isolated_settings(work_dir: &Path) -> Value {
     const FILES: [&str; 3] = ["CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md"];
     let above = work_dir.ancestors().skip(1);
@@ -125,8 +127,8 @@ fn isolated_settings(work_dir: &Path) -> Value {
     json!({"claudeMdExcludes": files, "autoMemoryEnabled": false})
 }
 
-/// Rules of settings allow more than the mode, in plan mode as well. So an agent that reads has no tool that writes, and one that edits, or has tools beyond its mode, reads no
-/// settings, which also keeps it to the workspace.
+/// Returns the arguments for the permissions. Rules in settings files can allow more than the mode does, even in plan mode. So a read-only agent gets no tool
+/// that writes, and an agent that edits, or has tools beyond its mode, is `--restricted`: it reads no settings and stays in the workspace.
 fn permissions(launch: &Launch) -> Vec<String> {
     let all = Access::of(AccessMode::All);
     let access = launch.options.permissions.as_ref().unwrap_or(&all);
@@ -138,7 +140,7 @@ fn permissions(launch: &Launch) -> Vec<String> {
             args.extend(["--restricted", "--permission-mode", "acceptEdits"].map(str::to_owned))
         }
         AccessMode::ReadOnly => {
-            let more: Vec<&str> = access.allow.iter().map(|tool| base(tool)).collect();
+            let more: Vec<&str> = access.allow.iter().map(|tool| tool_name(tool)).collect();
             args.extend(["--permission-mode", "dontAsk", "--tools"].map(str::to_owned));
             args.push([&READING[..], &more].concat().join(","));
             denied.extend(
@@ -155,25 +157,26 @@ fn permissions(launch: &Launch) -> Vec<String> {
     if access.mode != AccessMode::All {
         let servers = launch.options.servers().map(|(name, _)| format!("mcp__{name}"));
         let allowed: Vec<String> = servers.chain(access.allow.iter().cloned()).collect();
-        list(&mut args, "--allowedTools", allowed);
+        add_list(&mut args, "--allowedTools", allowed);
     }
-    list(&mut args, "--disallowedTools", denied);
+    add_list(&mut args, "--disallowedTools", denied);
     args
 }
 
-fn list(args: &mut Vec<String>, option: &str, tools: Vec<String>) {
+/// Adds an option with a list of tools, unless the list is empty.
+fn add_list(args: &mut Vec<String>, option: &str, tools: Vec<String>) {
     if !tools.is_empty() {
         args.push(option.to_owned());
         args.extend(tools);
     }
 }
 
-/// The tool of `Bash(git log *)`.
-fn base(tool: &str) -> &str {
+/// Returns the name of the tool in a rule: `Bash` of `Bash(git log *)`.
+fn tool_name(tool: &str) -> &str {
     tool.split('(').next().unwrap_or(tool)
 }
 
-/// The MCP servers of a launch in a private file, since their variables may be secrets.
+/// Writes the MCP servers of a launch into a private file, since their variables may be secrets. `None` without servers.
 pub(super) fn server_file(host: &ProcessHost, launch: &Launch) -> Result<Option<PathBuf>, StartError> {
     if launch.options.servers().next().is_none() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Transcripts of claude: `PROJECT/SESSION.jsonl`, with those of sub-agents in `PROJECT/SESSION/subagents`.
+//! Session files of claude, its transcripts: `PROJECT/SESSION.jsonl`, with those of sub-agents in `PROJECT/SESSION/subagents`.
 
 use std::ffi::OsString;
 use std::io;
@@ -22,7 +22,7 @@ pub(in crate::driver) static TRANSCRIPTS: SessionFormat = SessionFormat {
     find,
 };
 
-/// The file has the name of the session. A session that continues in another folder has one in each of its projects.
+/// Finds the files with the name of the session. A session that was continued in another folder has a file in each of these projects.
 fn find(projects: &dyn Folder, candidates: &Candidates<'_>) -> io::Result<Vec<FoundSession>> {
     let session = candidates.session.as_str();
     if !is_plain(session) {

@@ -1,7 +1,7 @@
 //! Codex as an agent.
 //!
-//! The `codex` that npm installs is a script. It starts the native program as its child, and leaves that running when it
-//! is killed itself. So the native program is started instead (AGENT-16).
+//! The `codex` that npm installs is a script. It starts the native program as its child, which keeps running when the script
+//! is killed. So the native program is started instead of the script (AGENT-16).
 
 mod options;
 mod rollouts;
@@ -19,7 +19,7 @@ pub(super) use self::rollouts::ROLLOUTS;
 pub(crate) use self::sandbox::{overridden as overridden_sandboxes, overridden_words as overridden_sandbox};
 use super::StartError;
 use super::process::{ProcessHost, ProgramInvocation, RecordSource, SessionFiles};
-use super::program::{Program, chosen_model, command_line, prompt_behind_system, session};
+use super::program::{Program, chosen_model, command_line, prompt_with_system, session};
 use super::program_driver::{Agent, USUAL};
 
 pub(super) const NAME: &str = "codex";
@@ -57,7 +57,7 @@ fn invocation(
         since,
         &launch.prices,
     );
-    launch.prompt = prompt_behind_system(launch);
+    launch.prompt = prompt_with_system(launch);
     let env = options::server_variables(launch);
     let schema = options::schema_file(host, launch)?;
     let decoder = match rollouts {
@@ -103,18 +103,17 @@ fn native_places(package: &Path) -> Vec<PathBuf> {
     };
     let own = format!("codex-{system}-{machine}");
     let file = format!("vendor/{}-{target}/bin/codex", std::env::consts::ARCH);
-    let beneath = package.join("node_modules/@openai").join(&own);
-    [package.with_file_name(&own), beneath, package.to_owned()]
+    let inside = package.join("node_modules/@openai").join(&own);
+    [package.with_file_name(&own), inside, package.to_owned()]
         .map(|place| place.join(&file))
         .into()
 }
 
-/// The command line. The prompt comes through standard input.
+/// Returns the arguments. The prompt is passed through standard input.
 fn arguments(launch: &Launch, schema: Option<&Path>) -> Vec<OsString> {
-    const REST: [&str; 2] = ["--json", "--skip-git-repo-check"];
     let how = if launch.fork { "fork" } else { "resume" };
     let mut args = command_line(&["exec"], [(how, session(launch))]);
-    args.extend(REST.map(OsString::from));
+    args.extend(["--json", "--skip-git-repo-check"].map(OsString::from));
     args.extend(options::arguments(launch).into_iter().map(OsString::from));
     if let Some(schema) = schema {
         args.extend(["--output-schema".into(), schema.into()]);
@@ -147,7 +146,7 @@ mod tests {
         launch.appended_system_prompt = Some("a secret rule".to_owned());
         let rest = "--json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox";
         assert_eq!(line(&launch), format!("exec {rest} --model gpt-5.2 -"));
-        assert_eq!(prompt_behind_system(&launch), "a secret rule\n\na secret prompt");
+        assert_eq!(prompt_with_system(&launch), "a secret rule\n\na secret prompt");
         launch.resume = Some(SessionId::new("t-1").unwrap());
         launch.model = OWN_MODEL.to_owned();
         assert_eq!(line(&launch), format!("exec resume t-1 {rest} -"));

@@ -1,4 +1,4 @@
-//! How a hank wants codex to work, on its command line (AGENT-62).
+//! Options of a hank for codex (AGENT-62), as arguments of its command line: effort, sandbox, MCP servers, and a schema for the result.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use crate::driver::StartError;
 use crate::driver::process::ProcessHost;
 use crate::driver::program::private_temp_file;
 
+/// Options that codex supports.
 pub(super) const SUPPORT: OptionSupport = OptionSupport {
     effort: &["minimal", "low", "medium", "high", "xhigh"],
     permissions: &[AccessMode::ReadOnly, AccessMode::Edit],
@@ -47,8 +48,8 @@ pub(super) const SUPPORT: OptionSupport = OptionSupport {
     ..OptionSupport::NONE
 };
 
-/// Returns the arguments for the options of a launch. A resumed session accepts its sandbox only as configuration, so the
-/// sandbox is always given so.
+/// Returns the arguments for the options of a launch. The sandbox is always passed as configuration (`-c`), because a resumed session
+/// accepts it in no other form.
 pub(super) fn arguments(launch: &Launch) -> Vec<String> {
     let options = &launch.options;
     let sandbox = match options.mode() {
@@ -62,18 +63,23 @@ pub(super) fn arguments(launch: &Launch) -> Vec<String> {
         args.extend(settings(launch));
         return args;
     };
-    // Its settings may have opened other folders.
-    let kept = [
+    // The folders are set as well, because the user's settings may have opened more of them.
+    let restrictions = [
         format!("sandbox_mode={sandbox:?}"),
         "approval_policy=\"never\"".to_owned(),
         "sandbox_workspace_write.writable_roots=[]".to_owned(),
         "sandbox_workspace_write.exclude_slash_tmp=true".to_owned(),
     ];
-    args.extend(kept.into_iter().flat_map(|setting| ["-c".to_owned(), setting]));
+    args.extend(
+        restrictions
+            .into_iter()
+            .flat_map(|setting| ["-c".to_owned(), setting]),
+    );
     args.extend(settings(launch));
     args
 }
 
+/// Returns the arguments for the effort and the MCP servers.
 fn settings(launch: &Launch) -> impl Iterator<Item = String> {
     let effort = launch.options.effort.as_ref();
     let effort = effort.map(|effort| format!("model_reasoning_effort={effort:?}"));
@@ -98,7 +104,7 @@ fn table(server: &McpServer) -> String {
     format!("{{command={command},args={args},env_vars={names}}}")
 }
 
-/// The schema of the answer in a private file, if there is one.
+/// Writes the schema of the result into a private file. `None` without a schema in the strict form that codex accepts.
 pub(super) fn schema_file(host: &ProcessHost, launch: &Launch) -> Result<Option<PathBuf>, StartError> {
     let Some(asked) = launch.result.as_ref().filter(|asked| asked.is_strict()) else {
         return Ok(None);
@@ -107,7 +113,7 @@ pub(super) fn schema_file(host: &ProcessHost, launch: &Launch) -> Result<Option<
     private_temp_file(host, launch, "schema.json", &schema).map(Some)
 }
 
-/// The variables of all servers, which codex passes on by their names.
+/// Returns the variables of all servers, which codex passes on to each by name.
 pub(super) fn server_variables(launch: &Launch) -> BTreeMap<String, String> {
     let variables = launch
         .options

@@ -1,4 +1,4 @@
-//! Rollout files of codex: `YEAR/MONTH/DAY/rollout-TIME-ID.jsonl`.
+//! Session files of codex, its rollouts: `YEAR/MONTH/DAY/rollout-TIME-ID.jsonl`.
 
 use std::ffi::OsStr;
 use std::io;
@@ -18,14 +18,14 @@ pub(in crate::driver) static ROLLOUTS: SessionFormat = SessionFormat {
     find: |sessions, candidates| find(sessions, candidates, 3).map(Vec::from_iter),
 };
 
-/// Finds the file whose name ends with the session, in nested folders of years, months and days, the newest first.
+/// Finds the file whose name ends with the id of the session, in `levels` of nested folders (years, months and days), the newest first.
 fn find(folder: &dyn Folder, candidates: &Candidates<'_>, levels: u32) -> io::Result<Option<FoundSession>> {
     let names = folder.names()?;
     let newest_first = names.iter().rev();
     if levels == 0 {
         let end = format!("-{}.jsonl", candidates.session.as_str());
-        let is_it = |name: &OsStr| name.to_str().is_some_and(|name| name.ends_with(&end));
-        let file = candidates.first_of(folder, newest_first.filter(|name| is_it(name)))?;
+        let has_id = |name: &OsStr| name.to_str().is_some_and(|name| name.ends_with(&end));
+        let file = candidates.first_of(folder, newest_first.filter(|name| has_id(name)))?;
         return Ok(file.map(FoundSession::alone));
     }
     for name in newest_first {

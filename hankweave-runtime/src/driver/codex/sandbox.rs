@@ -1,4 +1,4 @@
-//! The sandbox that the user's own settings of codex ask for, which a codon with all permissions does not keep (AGENT-63).
+//! Warnings about the sandbox in the user's own settings of codex: a codon with all permissions overrides it (AGENT-63).
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use hankweave_core::hank::{CodonConfig, Hank, Problem};
 use crate::driver::AgentFolder;
 use crate::driver::process::ProcessHost;
 
-/// Largest file of settings that is read, in bytes.
-const MOST: u64 = 1 << 20;
+/// Largest settings file that is read, in bytes.
+const MAX_SETTINGS_BYTES: u64 = 1 << 20;
 
 /// Returns a warning for each codon that runs codex without permissions of its own, where the user's settings want a sandbox.
 pub(crate) fn overridden(hank: &Hank, host: &ProcessHost) -> Vec<Problem> {
@@ -19,7 +19,7 @@ pub(crate) fn overridden(hank: &Hank, host: &ProcessHost) -> Vec<Problem> {
         .collect()
 }
 
-/// Returns what is overridden of the user's settings when this codon runs, in words; `None` where nothing is.
+/// Returns the warning for one codon as text; `None` where it overrides nothing.
 pub(crate) fn overridden_words(hank: &Hank, codon: &CodonConfig, host: &ProcessHost) -> Option<String> {
     Some(overridden_by(hank, "", codon, host)?.message)
 }
@@ -28,12 +28,12 @@ fn overridden_by(hank: &Hank, path: &str, codon: &CodonConfig, host: &ProcessHos
     if codon.agent_name() != super::NAME || hank.agent_options(codon).permissions.is_some() {
         return None;
     }
-    // A relative folder counts from the workspace, which may not exist yet.
+    // A relative path of the folder starts at the workspace, which may not exist yet: `/` stands for it.
     let folder = host.agent_folder(Path::new("/"), &codon.env, AgentFolder::CODEX)?;
     let file = folder.join("config.toml");
-    let text = host.world().disk.read(&file, MOST).ok()?;
+    let text = host.world().disk.read(&file, MAX_SETTINGS_BYTES).ok()?;
     let mode = sandbox_mode(&String::from_utf8_lossy(&text))?;
-    let instead = match mode.as_str() {
+    let same_mode = match mode.as_str() {
         "read-only" => AccessMode::ReadOnly,
         "workspace-write" => AccessMode::Edit,
         _ => return None,
@@ -43,9 +43,9 @@ fn overridden_by(hank: &Hank, path: &str, codon: &CodonConfig, host: &ProcessHos
         file.display(),
         codon.id
     );
-    let instead = instead.name();
+    let permissions = same_mode.name();
     let hint = format!(
-        "write \"permissions\": {instead:?} into the codon or `overrides`, or \"all\" if that is meant"
+        "write \"permissions\": {permissions:?} into the codon or `overrides`, or \"all\" if that is meant"
     );
     let place = match codon.agent {
         Some(_) => format!("{path}.agent"),
@@ -54,7 +54,7 @@ fn overridden_by(hank: &Hank, path: &str, codon: &CodonConfig, host: &ProcessHos
     Some(Problem::warning(&hank.places, place, message).with_hint(hint))
 }
 
-/// The value of the key in the root of a TOML file, which ends with the first table.
+/// Returns the value of `sandbox_mode` in a TOML file, before its first table.
 fn sandbox_mode(text: &str) -> Option<String> {
     let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
     let mut root = lines.take_while(|line| !line.starts_with('['));

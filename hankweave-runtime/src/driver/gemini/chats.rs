@@ -24,11 +24,11 @@ pub(in crate::driver) static CHATS: SessionFormat = SessionFormat {
     find: |projects, candidates| find(projects, candidates).map(Vec::from_iter),
 };
 
-/// The file lies in a folder of its project. Several sessions may begin alike, so it has to name its own.
+/// Finds the file of a session in the folders of all projects. The names of several files may end alike, so `first_of` checks the id inside.
 fn find(projects: &dyn Folder, candidates: &Candidates<'_>) -> io::Result<Option<FoundSession>> {
     let id: String = candidates.session.as_str().chars().take(ID_CHARS).collect();
     let end = format!("-{id}.jsonl");
-    let is_alike = |name: &OsStr| name.to_str().is_some_and(|name| name.ends_with(&end));
+    let may_be_file = |name: &OsStr| name.to_str().is_some_and(|name| name.ends_with(&end));
     for project in projects.names()? {
         let Ok(OpenedEntry::Folder(project)) = projects.open(&project) else {
             continue;
@@ -37,7 +37,7 @@ fn find(projects: &dyn Folder, candidates: &Candidates<'_>) -> io::Result<Option
             continue;
         };
         let names = chats.names()?;
-        let newest_first = names.iter().rev().filter(|name| is_alike(name));
+        let newest_first = names.iter().rev().filter(|name| may_be_file(name));
         if let Some(file) = candidates.first_of(&*chats, newest_first)? {
             return Ok(Some(FoundSession::within(chats, file)));
         }

@@ -14,7 +14,7 @@ use hankweave_core::agent::{Capabilities, CostReporting, OptionSupport};
 pub(super) use self::chats::CHATS;
 use super::StartError;
 use super::process::{ProcessHost, ProgramInvocation, RecordSource, SessionFiles};
-use super::program::{Program, chosen_model, command_line, prompt_behind_system, session};
+use super::program::{Program, chosen_model, command_line, prompt_with_system, session};
 use super::program_driver::{Agent, USUAL};
 
 pub(super) const NAME: &str = "gemini";
@@ -36,7 +36,8 @@ pub(super) static AGENT: Agent = Agent {
     invocation,
 };
 
-/// Its modes are opened by its policies and by tools of its own, and further settings would take the place of an administrator's.
+/// Options that gemini supports. Permissions are not among them, because policies and gemini's own tools get around its modes; nor are options that would need
+/// settings, because these would replace an administrator's settings.
 const SUPPORT: OptionSupport = OptionSupport {
     args: true,
     own_args: &[
@@ -71,7 +72,7 @@ fn invocation(
 ) -> Result<ProgramInvocation, StartError> {
     let since = launch.resume.as_ref().map(|_| host.world().clock.now());
     let chats = SessionFiles::of(&CHATS, host, &launch.work_dir, &launch.env, since, &launch.prices);
-    launch.prompt = prompt_behind_system(launch);
+    launch.prompt = prompt_with_system(launch);
     let decoder = match chats {
         Some(_) => GeminiDecoder::of(launch).recorded(),
         None => GeminiDecoder::of(launch),
@@ -91,7 +92,7 @@ fn own_environment() -> BTreeMap<String, String> {
         .into()
 }
 
-/// The command line. The prompt comes through standard input.
+/// Returns the arguments. The prompt is passed through standard input.
 fn arguments(launch: &Launch) -> Vec<OsString> {
     let mut args = command_line(
         &["--output-format", "stream-json", "--approval-mode", "yolo"],

@@ -24,7 +24,7 @@ pub(crate) struct CutOffAgent<'a> {
     pub(crate) log: &'a Path,
     /// The session in which it worked.
     pub(crate) session: &'a SessionId,
-    /// Input of its decoder.
+    /// Facts that its decoder needs.
     pub(crate) past: LogContext<'a>,
     /// When its codon began.
     pub(crate) since: Timestamp,
@@ -34,14 +34,14 @@ pub(crate) struct CutOffAgent<'a> {
     pub(crate) env: &'a BTreeMap<String, String>,
 }
 
-/// Input of a decoder for a process that has its output only in a log.
+/// Facts that a decoder needs about a process whose output is only in a log.
 #[derive(Debug, Clone)]
 pub(crate) struct LogContext<'a> {
-    /// The session with which it continued.
+    /// The session that it resumed; `None` for a new one.
     pub(crate) resumed: Option<&'a SessionId>,
-    /// The model that was asked for, where that is known.
+    /// The requested model, where it is known.
     pub(crate) model: Option<&'a str>,
-    /// How it was to sign in.
+    /// Method by which it had to sign in, if one was configured.
     pub(crate) auth: Option<&'a str>,
     /// Usage of the session before the process.
     pub(crate) before: UsageTotals,
@@ -55,13 +55,14 @@ impl ProcessHost {
     /// # Errors
     ///
     /// Returns the error of the operating system if the log cannot be read.
-    pub(in crate::driver) fn reckon(
+    pub(in crate::driver) fn final_usage(
         &self,
         agent: &CutOffAgent<'_>,
         decoder: &mut dyn AgentDecoder,
         records: Option<&dyn RecordSource>,
     ) -> io::Result<UsageTotals> {
-        self.hear_log(agent.log, decoder)?;
+        self.decode_log(agent.log, decoder)?;
+        // A decoder may also need no records, or those of another session.
         if decoder.records_needed(RecordsScope::Whole) == Some(agent.session) {
             let sub_agents = decoder.sub_agents();
             let recorded =
@@ -74,18 +75,20 @@ impl ProcessHost {
         Ok(used)
     }
 
-    fn hear_log(&self, log: &Path, decoder: &mut dyn AgentDecoder) -> io::Result<()> {
+    /// Passes the lines of a log to the decoder.
+    fn decode_log(&self, log: &Path, decoder: &mut dyn AgentDecoder) -> io::Result<()> {
         let mut framer = LineFramer::new(self.limits().line_bytes);
         let (mut events, mut offset) = (Vec::new(), 0);
-        let most = self.limits().log_bytes.saturating_add(CHUNK_BYTES as u64);
-        while offset < most {
+        // A little more than the limit of a log, as the notice of the limit follows it.
+        let read_limit = self.limits().log_bytes.saturating_add(CHUNK_BYTES as u64);
+        while offset < read_limit {
             let chunk = self.world().disk.read_at(log, offset, CHUNK_BYTES)?;
             offset += chunk.len() as u64;
             let mut rest = &chunk[..];
             while let Some(line) = framer.next(&mut rest) {
                 if let OutputLine::Text(text) = line {
                     decoder.decode(AgentLine::Text(&text), &mut events);
-                    // Only what follows for the usage counts.
+                    // Only the usage matters, which the decoder keeps.
                     events.clear();
                 }
             }

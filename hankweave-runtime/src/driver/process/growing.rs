@@ -1,4 +1,4 @@
-//! A file of lines that is read while an agent writes it.
+//! A file of lines that is read while an agent still writes it.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ const MOST_BYTES: u64 = 512 << 20;
 /// Size of one read.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// An open file whose lines are read once each.
+/// An open file. Each of its lines is read once.
 pub(in crate::driver) struct GrowingFile {
     content: io::Take<Box<dyn Read + Send>>,
     framer: LineFramer,
@@ -25,15 +25,15 @@ impl GrowingFile {
         }
     }
 
-    /// Passes on the lines that were written since the last call.
-    pub(in crate::driver) fn read(&mut self, mut line: impl FnMut(&str)) -> io::Result<()> {
+    /// Calls `each` with the lines that were written since the last call.
+    pub(in crate::driver) fn read(&mut self, mut each: impl FnMut(&str)) -> io::Result<()> {
         let mut chunk = vec![0; CHUNK_BYTES];
         loop {
             let length = self.content.read(&mut chunk)?;
             let mut rest = &chunk[..length];
             while let Some(next) = self.framer.next(&mut rest) {
                 if let OutputLine::Text(text) = next {
-                    line(&text);
+                    each(&text);
                 }
             }
             if length == 0 {
@@ -42,7 +42,7 @@ impl GrowingFile {
         }
     }
 
-    /// Whether the rest of it is not read.
+    /// Whether the read limit is reached, so that later lines are not read.
     pub(in crate::driver) fn is_cut_short(&self) -> bool {
         self.content.limit() == 0
     }

@@ -1,4 +1,4 @@
-//! Host of agent processes: their limits, and what they find on the machine.
+//! Host of agent processes: their limits, and their access to the machine, such as environment, programs and private files.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -47,8 +47,8 @@ impl Default for ProcessLimits {
 }
 
 impl ProcessHost {
-    /// A host in `world`. Agents inherit its environment, but for what [`process::child_environment`] leaves out;
-    /// it is also where `HANKWEAVE_CLAUDE_PATH` is looked up.
+    /// Makes a host in `world`. Agents inherit the environment of `world` without the variables that [`process::child_environment`] leaves out.
+    /// Variables such as `HANKWEAVE_CLAUDE_PATH` are looked up in that environment, too.
     #[must_use]
     pub fn new(world: &World) -> Self {
         Self {
@@ -65,17 +65,17 @@ impl ProcessHost {
         &self.limits
     }
 
-    /// A variable of this process, before anything is left out.
+    /// Returns a variable of this process, even if agents do not inherit it.
     pub(in crate::driver) fn variable(&self, name: &str) -> Option<&OsStr> {
         self.world.environment.get(name)
     }
 
-    /// All variables of an agent that has these of its own.
+    /// Returns all variables of an agent whose own ones are `own`.
     pub(super) fn environment(&self, own: &BTreeMap<String, String>) -> BTreeMap<OsString, OsString> {
         process::child_environment(&self.world.environment, own)
     }
 
-    /// The folder of an agent that works there with these variables of its own.
+    /// Returns the path of `folder` for an agent that works in `work_dir` with the variables `own`.
     pub(in crate::driver) fn agent_folder(
         &self,
         work_dir: &Path,

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::world::disk::{AppendFile, Disk, parent};
 
-/// How often one codon may be tried before there are no names left.
-const MAX_TRIES: u32 = 10_000;
+/// Number of names that are tried for the log of one codon; each attempt of the codon has a log of its own.
+const MAX_NAMES: u32 = 10_000;
 
 const LIMIT_NOTICE: &[u8] = b"\n[log limit reached; the rest was not written]\n";
 
@@ -16,17 +16,18 @@ pub(super) struct Log {
     path: PathBuf,
     /// `None` after the limit was reached or a write failed.
     file: Option<Box<dyn AppendFile>>,
+    /// Bytes that may still be written.
     left: u64,
 }
 
 impl Log {
-    /// Makes a new file at `path`, or at the next free name: `x.log`, `x-2.log`, and so on. It did not exist
-    /// before, so that no link is followed (S10, X5).
+    /// Makes a new file at `path`, or at the next free name: `x.log`, `x-2.log`, and so on. An existing entry is never opened,
+    /// so no link is followed (S10, X5).
     pub(super) fn create(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<Self> {
         disk.make_private_dirs(parent(path))?;
-        let mut attempt = 1;
+        let mut number = 1;
         loop {
-            let path = numbered(path, attempt);
+            let path = numbered(path, number);
             match disk.create_append(&path) {
                 Ok(file) => {
                     return Ok(Self {
@@ -35,15 +36,15 @@ impl Log {
                         left: limit,
                     });
                 }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < MAX_TRIES => {
-                    attempt += 1;
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < MAX_NAMES => {
+                    number += 1;
                 }
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Opens the file at `path` again, to append to what an earlier process wrote.
+    /// Opens the file at `path` again, to append to the output of an earlier process.
     pub(super) fn reopen(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<Self> {
         let file = disk.open_append(path)?;
         Ok(Self {
@@ -58,32 +59,32 @@ impl Log {
     }
 
     /// Appends `chunk`. Blocks. A log that cannot be written must not end the agent's work, so a failure is
-    /// only reported in our own log.
+    /// only reported to `tracing`.
     pub(super) fn append(&mut self, chunk: &[u8]) {
         let Some(file) = &mut self.file else { return };
         let fits = usize::try_from(self.left).unwrap_or(usize::MAX).min(chunk.len());
         self.left -= fits as u64;
-        let full = fits < chunk.len();
+        let is_full = fits < chunk.len();
         let mut written = file.write_all(&chunk[..fits]);
-        if full {
+        if is_full {
             written = written.and_then(|()| file.write_all(LIMIT_NOTICE));
         }
         if let Err(error) = &written {
             tracing::warn!(path = %self.path.display(), %error, "failed to write the agent's log");
         }
-        if full || written.is_err() {
+        if is_full || written.is_err() {
             self.file = None;
         }
     }
 }
 
-fn numbered(path: &Path, attempt: u32) -> PathBuf {
-    if attempt == 1 {
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    if number == 1 {
         return path.to_owned();
     }
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let extension = path.extension().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!("{stem}-{attempt}.{extension}"))
+    path.with_file_name(format!("{stem}-{number}.{extension}"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Agents that are processes: the part all of them share.
 //!
 //! [`ProcessHost::run`] starts the process and one task that owns it. The task copies standard output into the
-//! log file, decodes its lines into events, watches for the end and for a stop, and cleans up.
+//! log file, decodes its lines into events, waits for the end of the process or a stop, and cleans up.
 
 mod final_usage;
 mod growing;

@@ -1,4 +1,4 @@
-//! Output of an agent: into its log, and decoded into events.
+//! Output of an agent: copied into its log, and decoded into events. Where the agent also keeps session files of its own (records), the decoder gets these too.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use super::passed::PieceFilter;
 use crate::driver::EventSender;
 use crate::world::blocking::Blocking;
 
-/// Finds and reads what an agent has written down of a session itself.
+/// Reads the records of an agent: the files in which the agent itself describes its sessions.
 pub(in crate::driver) trait RecordSource: Send + Sync + Debug {
-    /// Returns the records of a session, with those of sub-agents that have sessions of their own; `None` when there are none. Blocks.
+    /// Returns the records of a session, with those of `sub_agents`, which are sessions as well; `None` when there are none. Blocks.
     fn read(
         &self,
         session: &SessionId,
@@ -27,22 +27,22 @@ pub(in crate::driver) trait RecordSource: Send + Sync + Debug {
     ) -> Option<AgentRecords>;
 }
 
-/// How many events are sent together at most, so that a list of them stays small however short the lines are.
+/// Number of events after which a list of them is sent, so that no list gets long.
 const MOST_EVENTS: usize = 1_024;
 
-/// How often the records are read of an agent that works without printing anything.
+/// Time between two readings of the records while the agent works without printing anything.
 const PACE: Duration = Duration::from_secs(1);
 
-/// Copies the output of one process into its log and sends its events. It may wait for the disk and for the
+/// Copies the output of one process into its log and sends its events. Its task may wait for the disk and for the
 /// receiver of the events.
 #[derive(Debug)]
 pub(super) struct OutputLogger {
     pub(super) log: Log,
-    /// Removes the pieces of messages first, where there are some.
-    pub(super) passed: Option<PieceFilter>,
+    /// Removes the pieces of messages before anything else, for an agent that prints them.
+    pub(super) piece_filter: Option<PieceFilter>,
     pub(super) framer: LineFramer,
     pub(super) decoder: Box<dyn AgentDecoder>,
-    /// Records that the agent writes itself, and the pool in which they are read.
+    /// Records of the agent, and the thread pool in which they are read.
     pub(super) records: Option<(Arc<dyn RecordSource>, Blocking)>,
     pub(super) events: EventSender,
     /// Channel to the task that carries out the decoder's actions, for an agent that talks both ways.
@@ -50,17 +50,17 @@ pub(super) struct OutputLogger {
 }
 
 impl OutputLogger {
-    /// Works until the output has ended, and returns what sends the end of the process.
+    /// Works until the output has ended. Returns itself, so that the caller can send the end of the process with `finish`.
     pub(super) async fn run(mut self, mut chunks: mpsc::Receiver<Vec<u8>>) -> Self {
-        self.order().await;
+        self.send_actions().await;
         while let Some(mut chunk) = self.next(&mut chunks).await {
-            if let Some(passed) = &mut self.passed {
-                passed.filter(&mut chunk);
+            if let Some(filter) = &mut self.piece_filter {
+                filter.filter(&mut chunk);
             }
             self.write(&chunk).await;
         }
-        if let Some(passed) = &mut self.passed {
-            let last = passed.finish();
+        if let Some(filter) = &mut self.piece_filter {
+            let last = filter.finish();
             self.write(last).await;
         }
         let mut events = Vec::new();
@@ -68,7 +68,7 @@ impl OutputLogger {
             self.decoder.decode(line.as_agent_line(), &mut events);
         }
         self.send(events).await;
-        // Nothing more is ordered.
+        // The attendant ends, because no further action can come.
         self.action_sender = None;
         self
     }
@@ -81,7 +81,7 @@ impl OutputLogger {
         self.send(events).await;
     }
 
-    /// Returns the next output. Until it arrives, reads the records, which report work that prints nothing.
+    /// Returns the next output. Until it arrives, reads the records, which report work for which the agent prints nothing.
     async fn next(&mut self, chunks: &mut mpsc::Receiver<Vec<u8>>) -> Option<Vec<u8>> {
         while self.records.is_some() && self.decoder.records_needed(RecordsScope::Meanwhile).is_some() {
             if let Ok(chunk) = timeout(PACE, chunks.recv()).await {
@@ -94,6 +94,7 @@ impl OutputLogger {
         chunks.recv().await
     }
 
+    /// Writes a chunk into the log and decodes its lines.
     async fn write(&mut self, mut chunk: &[u8]) {
         self.log.append(chunk);
         let mut events = Vec::new();
@@ -105,22 +106,22 @@ impl OutputLogger {
         }
         self.recall(RecordsScope::SoFar, &mut events).await;
         self.send(events).await;
-        self.order().await;
+        self.send_actions().await;
     }
 
-    /// Has done what the decoder wants. While the agent does not listen, its output waits.
-    async fn order(&mut self) {
+    /// Passes the actions of the decoder to the attendant. While the agent does not read its input, this waits, and so its output waits, too.
+    async fn send_actions(&mut self) {
         let Some(action_sender) = &self.action_sender else {
             return;
         };
         let actions = self.decoder.take_orders();
         if !actions.is_empty() {
-            // The attendant ends with the process.
+            // Sending fails if the attendant has ended, with the process.
             let _ = action_sender.send(actions).await;
         }
     }
 
-    /// Reads the agent's own records, if they report more than its lines.
+    /// Passes the agent's own records to the decoder, if it needs them now.
     async fn recall(&mut self, records: RecordsScope, events: &mut Vec<AgentEvent>) {
         if let (Some((source, blocking)), Some(session)) =
             (&self.records, self.decoder.records_needed(records))
@@ -159,7 +160,7 @@ mod tests {
         let (sender, mut events) = event_channel(8);
         let logger = OutputLogger {
             log: Log::create(&RealDisk, &path, 100).unwrap(),
-            passed: None,
+            piece_filter: None,
             framer: LineFramer::new(100),
             decoder: Box::new(ClaudeDecoder::new(false)),
             records: None,
@@ -205,7 +206,7 @@ mod tests {
         let reads = Arc::new(Reads::default());
         let logger = OutputLogger {
             log: Log::create(&RealDisk, &folder.path().join("agent.log"), 10_000).unwrap(),
-            passed: None,
+            piece_filter: None,
             framer: LineFramer::new(1_000),
             decoder: Box::new(GeminiDecoder::default().recorded()),
             records: Some((reads.clone(), Blocking::Inline)),

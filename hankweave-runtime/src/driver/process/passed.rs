@@ -1,77 +1,82 @@
-//! Pieces of messages, which are not needed: the complete message follows as a line of its own.
+//! Removes the pieces of messages from the output of claude. Claude prints each message piece by piece while its model writes it, and then complete, as a
+//! line of its own; only the complete one is needed.
 
-/// The beginning of a line with a piece of a message.
+/// The beginning of each line with a piece of a message.
 const PIECE: &[u8] = br#"{"type":"stream_event","event":{"type":"content_block_delta","#;
 
 /// Removes the lines with pieces of messages from a stream, without decoding them.
 #[derive(Debug, Default)]
 pub(super) struct PieceFilter {
-    place: LinePosition,
-    /// Memory that is used again.
+    position: LinePosition,
+    /// Bytes of the chunk that are kept; a field, so that its memory is used again.
     kept: Vec<u8>,
 }
 
-/// Position of the stream in its line.
+/// Position of the stream in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LinePosition {
-    /// This many bytes match [`PIECE`] and are held back.
-    Begin(usize),
+    /// At its beginning: this many bytes match [`PIECE`] and are held back.
+    Beginning(usize),
+    /// In a line that is kept.
     Kept,
-    PassedOver,
+    /// In a line that is removed.
+    Removed,
 }
 
 impl Default for LinePosition {
     fn default() -> Self {
-        Self::Begin(0)
+        Self::Beginning(0)
     }
 }
 
 impl PieceFilter {
-    /// Removes pieces from `chunk`, and inserts what was held back of the chunk before.
+    /// Removes pieces from `chunk`, and inserts the bytes that were held back from the previous chunk.
     pub(super) fn filter(&mut self, chunk: &mut Vec<u8>) {
         self.kept.clear();
         let mut rest = &chunk[..];
         while !rest.is_empty() {
-            rest = match self.place {
-                LinePosition::Begin(same) => self.start_line(same, rest),
-                LinePosition::Kept | LinePosition::PassedOver => self.skip_rest(rest),
+            rest = match self.position {
+                LinePosition::Beginning(matched) => self.start_line(matched, rest),
+                LinePosition::Kept | LinePosition::Removed => self.end_line(rest),
             };
         }
         std::mem::swap(chunk, &mut self.kept);
     }
 
-    /// Returns the bytes that were held back when the stream ended.
+    /// Returns the bytes that are still held back when the stream ends.
     pub(super) fn finish(&mut self) -> &'static [u8] {
-        match std::mem::take(&mut self.place) {
-            LinePosition::Begin(same) => &PIECE[..same],
-            LinePosition::Kept | LinePosition::PassedOver => &[],
+        match std::mem::take(&mut self.position) {
+            LinePosition::Beginning(matched) => &PIECE[..matched],
+            LinePosition::Kept | LinePosition::Removed => &[],
         }
     }
 
-    fn start_line<'c>(&mut self, same: usize, rest: &'c [u8]) -> &'c [u8] {
-        let wanted = &PIECE[same..];
-        let more = wanted.iter().zip(rest).take_while(|(a, b)| a == b).count();
-        if more == wanted.len() {
-            self.place = LinePosition::PassedOver;
+    /// Compares `rest` with [`PIECE`] after its first `matched` bytes, and returns the bytes after the matching ones.
+    fn start_line<'c>(&mut self, matched: usize, rest: &'c [u8]) -> &'c [u8] {
+        let expected = &PIECE[matched..];
+        let more = expected.iter().zip(rest).take_while(|(a, b)| a == b).count();
+        if more == expected.len() {
+            self.position = LinePosition::Removed;
         } else if more == rest.len() {
-            self.place = LinePosition::Begin(same + more);
+            self.position = LinePosition::Beginning(matched + more);
         } else {
-            self.kept.extend_from_slice(&PIECE[..same + more]);
-            self.place = LinePosition::Kept;
+            self.kept.extend_from_slice(&PIECE[..matched + more]);
+            self.position = LinePosition::Kept;
         }
         &rest[more..]
     }
 
-    fn skip_rest<'c>(&mut self, rest: &'c [u8]) -> &'c [u8] {
+    /// Keeps or removes `rest` up to the end of the line, and returns the bytes after it.
+    fn end_line<'c>(&mut self, rest: &'c [u8]) -> &'c [u8] {
         let end = memchr::memchr(b'\n', rest).map(|end| end + 1);
-        let (line, behind) = rest.split_at(end.unwrap_or(rest.len()));
-        if self.place == LinePosition::Kept {
+        let (line, next_lines) = rest.split_at(end.unwrap_or(rest.len()));
+        if self.position == LinePosition::Kept {
             self.kept.extend_from_slice(line);
         }
         if end.is_some() {
-            self.place = LinePosition::Begin(0);
+            self.position = LinePosition::Beginning(0);
         }
-        behind
+        next_lines
     }
 }
 

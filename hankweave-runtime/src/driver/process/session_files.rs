@@ -1,4 +1,6 @@
-//! Files in which an agent records its sessions, read while it works and after its end.
+//! Files in which an agent itself records its sessions, read for the usage that its output does not report: while the agent works and after its end.
+//!
+//! The agents differ in the layout of the files, which a [`SessionFormat`] describes. [`SessionFiles`] finds the files of one process and reads each line once.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,20 +20,20 @@ use super::output::RecordSource;
 use crate::driver::AgentFolder;
 use crate::world::disk::{Disk, Folder, OpenedEntry};
 
-/// How often a file is looked for that is not there, before the end.
+/// How often a missing session file is looked for while the agent works. At the end of the agent it is looked for once more.
 const MOST_LOOKS: u32 = 3;
 
-/// Sub-agents of one session whose files stay open while it works. Those of more are read at the end alone.
+/// Maximum number of sub-agents of one session whose files are read while the agent works, and stay open. Files of further ones are only read at its end.
 const MOST_SUB_AGENTS: usize = 128;
 
 /// Makes the reader of a file of a session, or of one of its sub-agents.
 pub(in crate::driver) type LinesReader = fn(&ReadSession<'_>) -> Box<dyn SessionLines>;
 
-/// A session whose lines of one process are read.
+/// A session, for the reader of its lines.
 #[derive(Debug)]
 pub(in crate::driver) struct ReadSession<'a> {
     pub(in crate::driver) id: &'a SessionId,
-    /// Start of the process; older lines belong to an earlier one.
+    /// Start of the process, if it resumed the session: older lines belong to earlier processes.
     pub(in crate::driver) since: Option<Timestamp>,
     pub(in crate::driver) prices: &'a Arc<Prices>,
 }
@@ -41,13 +43,13 @@ pub(in crate::driver) struct ReadSession<'a> {
 pub(in crate::driver) struct SessionFormat {
     /// The agent's own folder.
     pub(in crate::driver) home: AgentFolder,
-    /// The folder in there that holds all sessions.
+    /// The folder of all sessions, relative to `home`.
     pub(in crate::driver) sessions: &'static str,
     /// The reader of a session's lines.
     pub(in crate::driver) lines: LinesReader,
     /// Files of sub-agents, if these have files of their own.
     pub(in crate::driver) sub_agents: Option<SubAgentFormat>,
-    /// Whether the decoder gets all records again at the end, because it compares everything with what was reported before.
+    /// Whether all records are read again at the end, because the decoder compares their sum with the usage reported before.
     pub(in crate::driver) is_read_again: bool,
     /// Finds the files of a session: as a rule one, and several where projects share it.
     pub(in crate::driver) find: fn(&dyn Folder, &Candidates<'_>) -> io::Result<Vec<FoundSession>>,
@@ -56,7 +58,7 @@ pub(in crate::driver) struct SessionFormat {
 /// Layout of the files of sub-agents.
 #[derive(Debug)]
 pub(in crate::driver) struct SubAgentFormat {
-    /// Their folder, from that in which the file of the session of this name lies.
+    /// Their folder, relative to the folder with the file of the session; gets the id of the session.
     pub(in crate::driver) folder: fn(&str) -> PathBuf,
     /// The reader of their lines.
     pub(in crate::driver) lines: LinesReader,
@@ -73,8 +75,9 @@ pub(in crate::driver) struct Candidates<'a> {
 #[derive(Debug)]
 pub(in crate::driver) struct FoundSession {
     file: SessionReader,
-    /// The folder of its sub-agents, once there is one, lies in this one.
+    /// The folder of the file, in which a folder for sub-agents may be made; `None` for an agent without such folders.
     folder: Option<Box<dyn Folder>>,
+    /// Open files of sub-agents, by name.
     sub_agents: BTreeMap<OsString, SessionReader>,
 }
 
@@ -82,16 +85,22 @@ pub(in crate::driver) struct FoundSession {
 pub(in crate::driver) struct SessionFiles {
     format: &'static SessionFormat,
     disk: Arc<dyn Disk>,
+    /// Folder of all sessions.
     sessions: PathBuf,
     since: Option<Timestamp>,
     prices: Arc<Prices>,
+    /// Longest line that is read.
     line_bytes: usize,
+    /// The session of the process, and sessions of its sub-agents.
     opened: Mutex<BTreeMap<SessionId, OpenedSession>>,
 }
 
+/// A session whose files are read, or looked for.
 #[derive(Debug, Default)]
 struct OpenedSession {
+    /// Its files; none if they were not found yet.
     found: Vec<FoundSession>,
+    /// How often they were looked for.
     looks: u32,
 }
 
@@ -118,7 +127,7 @@ impl SessionFiles {
         })
     }
 
-    /// Returns the usage of a session recorded since the last call.
+    /// Returns the records of a session since the last call; `None` if it has no file.
     fn read_on(
         &self,
         session: &SessionId,
@@ -142,7 +151,7 @@ impl SessionFiles {
         Ok((!found.is_empty()).then_some(recorded))
     }
 
-    /// Reads the files of sub-agents, also of those that have begun since the last call.
+    /// Reads the files of sub-agents, also of those that were started since the last call.
     fn read_sub_agents(
         &self,
         session: &mut FoundSession,
@@ -192,7 +201,7 @@ impl SessionFiles {
     }
 }
 
-/// Whether the id of a session leads nowhere else as the name of a file.
+/// Whether the id of a session is safe as the name of a file: it leads to no other folder.
 pub(in crate::driver) fn is_plain(id: &str) -> bool {
     !id.is_empty()
         && id
@@ -235,7 +244,7 @@ impl fmt::Debug for SessionFiles {
 }
 
 impl Candidates<'_> {
-    /// The first of these entries that is a file of the session, with the folder for its sub-agents. Links, and what cannot be opened, are passed over.
+    /// Returns the first of the entries `names` that is a file of the session. Links, and entries that cannot be opened, are skipped.
     pub(in crate::driver) fn first_of<'n>(
         &self,
         folder: &dyn Folder,
@@ -256,7 +265,7 @@ impl Candidates<'_> {
 }
 
 impl FoundSession {
-    /// A session whose agent keeps nothing of its sub-agents.
+    /// A session whose agent has no files of sub-agents.
     pub(in crate::driver) fn alone(file: SessionReader) -> Self {
         Self {
             file,
@@ -265,7 +274,7 @@ impl FoundSession {
         }
     }
 
-    /// A session in a folder in which those of its sub-agents lie as well.
+    /// A session whose file is in `folder`, in which the agent also makes a folder for its sub-agents.
     pub(in crate::driver) fn within(folder: Box<dyn Folder>, file: SessionReader) -> Self {
         Self {
             folder: Some(folder),
@@ -289,7 +298,7 @@ impl SessionReader {
         }
     }
 
-    /// Adds the usage recorded since the last call.
+    /// Adds the records since the last call.
     fn read_on(&mut self, recorded: &mut AgentRecords) {
         if let Err(error) = self.read() {
             tracing::debug!(%error, "a session file of the agent cannot be read");
@@ -298,6 +307,7 @@ impl SessionReader {
         recorded.merge(self.lines.take());
     }
 
+    /// Reads new lines of the file.
     fn read(&mut self) -> io::Result<()> {
         self.file.read(|line| self.lines.line(line))?;
         if self.file.is_cut_short() {

@@ -1,4 +1,4 @@
-//! The start of an agent process.
+//! Starts an agent process: opens its log, spawns the program, and starts the task that owns the process (`supervise`).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,12 +13,12 @@ use super::log::Log;
 use super::output::{OutputLogger, RecordSource};
 use super::passed::PieceFilter;
 use super::supervise::{Supervisor, supervise};
-use super::two_way::AcpHost;
+use super::two_way::Attendant;
 use crate::driver::{RunningAgent, StartError, event_channel};
 use crate::world::World;
 use crate::world::process::{self, CommandSpec, Stdin};
 
-/// Lists of events that may wait for a slow receiver; then the agent waits at its pipe.
+/// Lists of events that may wait for a slow receiver. If there are more, the agent is not read, so it waits at its full pipe.
 const WAITING: usize = 2;
 
 /// A program and how it is started.
@@ -26,15 +26,15 @@ const WAITING: usize = 2;
 pub(in crate::driver) struct ProgramInvocation {
     pub(in crate::driver) program: PathBuf,
     pub(in crate::driver) args: Vec<OsString>,
-    /// Overridden by the codon's own environment.
+    /// Additional environment variables; those of the codon override them.
     pub(in crate::driver) env: BTreeMap<String, String>,
     /// Decodes what the program prints.
     pub(in crate::driver) decoder: Box<dyn AgentDecoder>,
-    /// The agent talks both ways: its decoder gives orders, the prompt among them.
+    /// The agent talks both ways: its decoder decides which messages it gets, the prompt among them.
     pub(in crate::driver) is_attended: bool,
     /// The program reports its usage when it is interrupted, so a stop begins with an interrupt.
     pub(in crate::driver) interrupt_first: bool,
-    /// Records that the program writes itself, which its decoder may want.
+    /// Records that the program writes itself; its decoder may need them.
     pub(in crate::driver) records: Option<Arc<dyn RecordSource>>,
 }
 
@@ -90,14 +90,15 @@ impl ProcessHost {
             .spawn(spec)
             .map_err(|source| StartError::Spawn { program, source })?;
         let (sender, events) = event_channel(WAITING);
-        let attendant = process.stdin.take().map(AcpHost::new);
+        let attendant = process.stdin.take().map(Attendant::new);
         let line_bytes = match is_attended {
             true => self.limits().message_bytes,
             false => self.limits().line_bytes,
         };
         let logger = OutputLogger {
             log,
-            passed: interrupt_first.then(PieceFilter::default),
+            // Only claude is interrupted first, and only claude prints pieces.
+            piece_filter: interrupt_first.then(PieceFilter::default),
             framer: LineFramer::new(line_bytes),
             decoder,
             records,
@@ -123,6 +124,7 @@ impl ProcessHost {
         })
     }
 
+    /// Returns the command of a launch, and its decoder.
     fn command(&self, launch: Launch, invocation: ProgramInvocation) -> (CommandSpec, Box<dyn AgentDecoder>) {
         let mut own = invocation.env;
         own.insert(

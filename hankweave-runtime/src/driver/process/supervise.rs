@@ -5,8 +5,9 @@
 //! pump waits too. The *watch* waits for the end of the process or a stop and never waits for a receiver. The
 //! end of the process, not of its output, is the end of the agent (S4).
 //!
-//! An agent that talks both ways has an *attendant* as well. The attendant carries out the actions that the decoder
-//! orders, and reports to the watch when the work is done, because such an agent does not end by itself.
+//! An agent that talks both ways has an *attendant* as well, which writes messages to its standard input. The attendant
+//! carries out the actions that the decoder returns, and reports to the watch when the work is done, because such an
+//! agent does not end by itself.
 
 use std::io;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::output::OutputLogger;
-use super::two_way::{AcpHost, StopSignals, WAITING_ACTIONS, is_true};
+use super::two_way::{Attendant, StopSignals, WAITING_ACTIONS, wait_until_true};
 use crate::driver::{AgentControl, EventSender};
 use crate::world::blocking::Blocking;
 use crate::world::process::{ProcessControl, SpawnedProcess, Sweep, interrupt, stop};
@@ -31,9 +32,10 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// How many chunks may wait for the output logger.
 const WAITING_CHUNKS: usize = 4;
 
-/// How much is read after the drain time, when a process that could not be killed writes without end.
+/// Number of bytes that are read after the drain time: a process that could not be killed may write without end.
 const LATE_BYTES: usize = 1 << 20;
 
+/// Number of last bytes of standard error that are kept.
 const STDERR_TAIL_BYTES: usize = 16 << 10;
 
 /// Time in which an agent that talks both ways has to end after its work is done and its input is closed.
@@ -42,17 +44,17 @@ const AFTER_WORK: Duration = Duration::from_secs(1);
 /// Everything the task needs.
 pub(super) struct Supervisor {
     pub(super) process: SpawnedProcess,
-    /// Talks to the process, if the agent talks both ways.
-    pub(super) attendant: Option<AcpHost>,
+    /// Writes messages to the agent, if it talks both ways.
+    pub(super) attendant: Option<Attendant>,
     pub(super) logger: OutputLogger,
-    /// Shows when the receiver is dropped.
+    /// Used only to notice that the receiver of the events is dropped.
     pub(super) events: EventSender,
     /// How long output is still read after the end of the process.
     pub(super) drain: Duration,
     pub(super) blocking: Blocking,
-    /// Used when the receiver is dropped without a stop.
+    /// How long the process may take to end, when no stop says how long.
     pub(super) grace: Duration,
-    /// The process is interrupted before it is asked to end.
+    /// Whether a stop interrupts the process before it asks it to end.
     pub(super) interrupt_first: bool,
 }
 
@@ -71,7 +73,9 @@ pub(super) fn supervise(supervisor: Supervisor) -> TaskControl {
 /// Stops the task's process.
 #[derive(Debug)]
 pub(super) struct TaskControl {
+    /// Requests a stop, with the grace in which the process may end by itself.
     stop_sender: watch::Sender<Option<Duration>>,
+    /// When the process was found to have ended, with its descendants.
     exited: watch::Receiver<Option<Instant>>,
     _task: AbortOnDropHandle<()>,
 }
@@ -108,7 +112,7 @@ async fn run(
         stopping,
         work_done_sender,
     };
-    let attending = start_host(attendant, &mut logger, signals, exited_sender.subscribe());
+    let attending = start_attendant(attendant, &mut logger, signals, exited_sender.subscribe());
     let logger = blocking.spawn(logger.run(chunk_receiver));
     let stdout = Drain::new(process.stdout, &exited_sender, drain);
     let stderr = Drain::new(process.stderr, &exited_sender, drain);
@@ -119,10 +123,10 @@ async fn run(
         work_done,
     };
     let watched = watch_process(&mut process, stop_request, &exited_sender, &events, grace);
-    // None may be awaited before another one: a process whose output is not read blocks at its full pipe and never ends,
-    // while a descendant that holds a pipe open keeps both readers from their end until the watch has sent the exit. An
-    // agent that talks both ways ends only once its host has closed its input, and that host gets its actions out of the
-    // chunks of the pump, and ends with the exit.
+    // All four must run at the same time. A process whose output is not read blocks at its full pipe and never ends. A
+    // descendant that holds a pipe open keeps the readers from ending until the watch has sent the exit. An agent that
+    // talks both ways ends only once its attendant has closed its input; the attendant gets its actions from the
+    // output that the pump reads, and ends with the exit.
     let ((), stderr_tail, (exit, ended_by, sweep), ()) =
         tokio::join!(pump(stdout, chunk_sender), tail(stderr), watched, attending);
     let logger = match logger.await {
@@ -146,9 +150,9 @@ async fn run(
     logger.finish(end).await;
 }
 
-/// Lets the attendant work until nothing more is ordered, or the process has ended.
-fn start_host(
-    attendant: Option<AcpHost>,
+/// Lets the attendant work until there are no further actions, or the process has ended.
+fn start_attendant(
+    attendant: Option<Attendant>,
     logger: &mut OutputLogger,
     signals: StopSignals,
     mut exited: watch::Receiver<Option<Instant>>,
@@ -168,8 +172,8 @@ fn start_host(
     }
 }
 
-/// Waits for the end of the process, stops it when asked, and cleans up. Then lets the readers of its pipes
-/// know.
+/// Waits for the end of the process, stops it on request, and kills its descendants. Then sends the exit to the readers of
+/// its pipes.
 async fn watch_process(
     process: &mut Stoppable,
     mut stop_request: watch::Receiver<Option<Duration>>,
@@ -178,12 +182,12 @@ async fn watch_process(
     grace: Duration,
 ) -> (ProcessExit, EndedBy, Sweep) {
     let mut work_done = process.work_done.clone();
-    // The other arms only wait: losing them loses nothing.
+    // The arms that are dropped have only waited, so nothing is lost.
     let (exit, ended_by) = tokio::select! {
         biased;
         exit = process.control.wait() => (exit, EndedBy::Itself),
         grace = stop_requested(&mut stop_request) => (end(process, grace, &mut stop_request).await, EndedBy::Us),
-        () = is_true(&mut work_done) => (end_of_work(process, grace, &mut stop_request).await, EndedBy::Us),
+        () = wait_until_true(&mut work_done) => (end_of_work(process, grace, &mut stop_request).await, EndedBy::Us),
         () = events.closed() => (process.stop(grace).await, EndedBy::Us),
     };
     let exit = exit.unwrap_or_else(|error| {
@@ -195,15 +199,15 @@ async fn watch_process(
     (exit, ended_by, sweep)
 }
 
-/// Asks the process to end and kills it after `grace`, or after a shorter grace that is asked for meanwhile.
+/// Asks the process to end and kills it after `grace`; at once if a stop with a shorter grace is requested meanwhile.
 async fn end(
     process: &mut Stoppable,
     grace: Duration,
     stop_request: &mut watch::Receiver<Option<Duration>>,
 ) -> io::Result<ProcessExit> {
     let sooner = async {
-        let less = |requested: &Option<Duration>| requested.is_some_and(|requested| requested < grace);
-        if stop_request.wait_for(less).await.is_err() {
+        let is_shorter = |requested: &Option<Duration>| requested.is_some_and(|requested| requested < grace);
+        if stop_request.wait_for(is_shorter).await.is_err() {
             // The handle was dropped: the task is about to be dropped too.
             std::future::pending().await
         }
@@ -228,26 +232,27 @@ async fn end_of_work(
     }
 }
 
-/// A process, and how it is asked to end.
+/// A process, and the ways to end it.
 struct Stoppable {
     control: Box<dyn ProcessControl>,
     interrupt_first: bool,
-    /// Requests that the attendant ask its agent to stop.
+    /// Lets the attendant ask its agent to stop; has no receiver without an attendant.
     stopping_sender: watch::Sender<bool>,
     /// Whether the work of the agent is done.
     work_done: watch::Receiver<bool>,
 }
 
 impl Stoppable {
+    /// Ends the process within about `grace`: by a message to an agent that talks both ways and still works, and then by signals.
     async fn stop(&mut self, grace: Duration) -> io::Result<ProcessExit> {
         if self.stopping_sender.receiver_count() == 0 || *self.work_done.borrow() {
             return self.signal(grace).await;
         }
-        // Half of the time is for words.
+        // The first half of the time is for the message, the second for signals.
         self.stopping_sender.send_replace(true);
         let mut work_done = self.work_done.clone();
         let has_stopped = async {
-            is_true(&mut work_done).await;
+            wait_until_true(&mut work_done).await;
             tokio::time::sleep(AFTER_WORK).await;
         };
         tokio::select! {
@@ -258,6 +263,7 @@ impl Stoppable {
         self.signal(grace / 2).await
     }
 
+    /// Ends the process by signals.
     async fn signal(&mut self, grace: Duration) -> io::Result<ProcessExit> {
         match self.interrupt_first {
             true => interrupt(&mut *self.control, grace).await,
@@ -266,9 +272,10 @@ impl Stoppable {
     }
 }
 
-/// Signal recorded for a process that even SIGKILL did not end.
+/// Number of SIGKILL, recorded as the exit when waiting for a process fails, as when it survives even that signal.
 const KILLED: i32 = 9;
 
+/// Waits for a stop request, and returns its grace.
 async fn stop_requested(stop_request: &mut watch::Receiver<Option<Duration>>) -> Duration {
     let grace = stop_request
         .wait_for(Option::is_some)
@@ -282,19 +289,19 @@ async fn stop_requested(stop_request: &mut watch::Receiver<Option<Duration>>) ->
     }
 }
 
-/// Passes the output to its logger.
+/// Reads the output and passes it to the logger.
 async fn pump(mut output: Drain<impl AsyncRead + Unpin>, chunk_sender: mpsc::Sender<Vec<u8>>) {
     loop {
         let mut chunk = Vec::with_capacity(CHUNK_BYTES);
         if output.read(&mut chunk).await == 0 {
             return;
         }
-        // The logger ends earlier only by a panic, which is passed on when it is awaited.
+        // Sending fails only if the logger has panicked. `run` passes that panic on.
         let _ = chunk_sender.send(chunk).await;
     }
 }
 
-/// The last bytes of `output`.
+/// Reads `output` and returns its last bytes as text.
 async fn tail(mut output: Drain<impl AsyncRead + Unpin>) -> String {
     let mut tail = Vec::new();
     let mut chunk = Vec::with_capacity(STDERR_TAIL_BYTES);
@@ -310,7 +317,9 @@ async fn tail(mut output: Drain<impl AsyncRead + Unpin>) -> String {
 struct Drain<R> {
     pipe: R,
     exited: watch::Receiver<Option<Instant>>,
+    /// How long the pipe is still read after the end of the process.
     patience: Duration,
+    /// Number of bytes that were read after the deadline.
     late_bytes: usize,
 }
 
@@ -329,12 +338,12 @@ impl<R: AsyncRead + Unpin> Drain<R> {
     /// Output that is already in the pipe is read even after the deadline, so that a slow receiver loses nothing.
     async fn read(&mut self, chunk: &mut Vec<u8>) -> usize {
         // Both arms are cancel safe: a read that was not finished has taken nothing.
-        let early = tokio::select! {
+        let read = tokio::select! {
             biased;
             deadline = deadline(&mut self.exited, self.patience) => Err(deadline),
             read = self.pipe.read_buf(chunk) => Ok(read),
         };
-        let read = match early {
+        let read = match read {
             Ok(read) => read,
             Err(deadline) => self.read_late(chunk, deadline).await,
         };
@@ -344,6 +353,7 @@ impl<R: AsyncRead + Unpin> Drain<R> {
         })
     }
 
+    /// Reads after the end of the process, until `deadline`; after it only bytes that are in the pipe already.
     async fn read_late(&mut self, chunk: &mut Vec<u8>, deadline: Instant) -> io::Result<usize> {
         if self.late_bytes > LATE_BYTES {
             return Ok(0);
@@ -360,7 +370,7 @@ impl<R: AsyncRead + Unpin> Drain<R> {
     }
 }
 
-/// Waits for the end of the process and returns when its output is no longer waited for.
+/// Waits for the end of the process, and returns the time until which its output is waited for.
 async fn deadline(exited: &mut watch::Receiver<Option<Instant>>, patience: Duration) -> Instant {
     let exited = exited
         .wait_for(Option::is_some)

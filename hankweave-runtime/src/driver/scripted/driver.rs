@@ -1,4 +1,4 @@
-//! Starting the scripted agent.
+//! Driver of the scripted agent: starts the child process, and decodes its output like that of claude.
 
 use std::ffi::OsString;
 use std::io;
@@ -16,11 +16,12 @@ use crate::driver::{AgentDriver, RunningAgent, StartError};
 
 pub(in crate::driver) const NAME: &str = "scripted";
 
-/// Runs scripts: starts a program with the hidden subcommand `scripted-agent`, after which
-/// [`play`](super::play) waits.
+/// Runs scripts: starts a program with the hidden subcommand `scripted-agent`, which calls
+/// [`play`](super::play).
 #[derive(Debug, Clone)]
 pub struct ScriptedDriver {
     host: ProcessHost,
+    /// Program to start; `None` for the program that is running now.
     program: Option<PathBuf>,
 }
 

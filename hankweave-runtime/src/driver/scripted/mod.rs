@@ -2,6 +2,9 @@
 //!
 //! It is started like a real agent, with a process group, pipes and signals. So dry runs, demonstrations and drills show
 //! what would happen. The script format is described in `docs/scripted-agent.md`.
+//!
+//! `driver` runs in hankweave and starts the child; the other modules are the child: `play` follows the `script`, carries out its `tools`, prints the `stream`,
+//! and remembers the `session`.
 
 mod driver;
 #[expect(

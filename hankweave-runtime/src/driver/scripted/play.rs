@@ -1,4 +1,4 @@
-//! Child process of a scripted driver.
+//! Child process of the scripted driver: [`play`] reads arguments, script and prompt, and a `Player` then plays the script turn by turn.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -20,7 +20,7 @@ use super::stream::{ScriptedStream, raw};
 use super::tools::{BackgroundCommand, ScriptedToolResult, leave_behind};
 use crate::world::process::ITERATION_VARIABLE;
 
-/// How much of a huge line is printed at once.
+/// Bytes of a huge line that are printed at once.
 static FILLER: [u8; 64 << 10] = [b'x'; 64 << 10];
 
 /// Plays a script as an agent would: reads the prompt from standard input, prints the claude stream, exits.
@@ -63,21 +63,21 @@ fn try_play(arguments: impl IntoIterator<Item = OsString>) -> Result<u8, PlayErr
         .enable_all()
         .build()?;
     let _entered = runtime.enter();
-    // A signal with a listener no longer ends the process.
-    let _deaf = script
+    // SIGTERM does not end a process that listens for it.
+    let _term_listener = script
         .ignore_term
         .then(|| signal(SignalKind::terminate()))
         .transpose()?;
     let script = match script {
-        script if script == Script::default() => dry_run(&prompt, arguments.answer.as_deref()),
+        script if script == Script::default() => default_script(&prompt, arguments.answer.as_deref()),
         script if std::env::var_os(REHEARSAL_VARIABLE).is_some() => script.rehearsed(),
         script => script,
     };
     Player::new(arguments, script, prompt)?.play()
 }
 
-/// Returns the default script.
-fn dry_run(prompt: &str, answer: Option<&str>) -> Script {
+/// Returns the script that is played when the codon has none, or an empty one.
+fn default_script(prompt: &str, answer: Option<&str>) -> Script {
     let length = match prompt.chars().count() {
         1 => "1 character".to_owned(),
         count => format!("{count} characters"),
@@ -95,11 +95,13 @@ fn dry_run(prompt: &str, answer: Option<&str>) -> Script {
     }
 }
 
+/// Arguments of the child; see [`play`].
 #[derive(Default)]
 struct ScriptedArguments {
     model: Option<String>,
     earlier: Option<EarlierSession>,
     script: Option<PathBuf>,
+    /// JSON that the default script answers.
     answer: Option<String>,
 }
 
@@ -141,18 +143,21 @@ impl ScriptedArguments {
     }
 }
 
+/// The agent while it plays its script.
 struct Player {
     script: Script,
     variables: ScriptVariables,
     session: ScriptedSession,
     stream: ScriptedStream,
+    /// Usage since the last answer.
     usage: UsageTotals,
-    /// Whether a turn states its usage.
+    /// Whether a turn so far states its usage.
     states_usage: bool,
+    /// Text of the last message, which is the answer.
     last_text: String,
     /// Commands in the background that have not ended.
     background: Vec<BackgroundCommand>,
-    /// Answers so far.
+    /// Number of answers so far.
     answers: u64,
 }
 
@@ -188,6 +193,7 @@ impl Player {
         })
     }
 
+    /// Plays all turns and answers. Returns the exit code.
     fn play(mut self) -> Result<u8, PlayError> {
         if !self.script.no_init {
             self.stream.init(&self.variables.work_dir)?;
@@ -199,8 +205,9 @@ impl Player {
             self.wait_for_background()?;
         }
         self.answer()?;
-        let natural = u8::from(self.script.result.is_some());
-        Ok(self.script.exit_code.unwrap_or(natural))
+        // `result` in a script is always an error.
+        let default_code = u8::from(self.script.result.is_some());
+        Ok(self.script.exit_code.unwrap_or(default_code))
     }
 
     fn turn(&mut self, turn: &ScriptedTurn, number: usize) -> io::Result<()> {
@@ -214,6 +221,7 @@ impl Player {
         self.faults(turn, number)
     }
 
+    /// Prints the message of a turn, and carries out its tools.
     fn message(&mut self, turn: &ScriptedTurn, number: usize) -> io::Result<()> {
         let id = format!("msg_{}_{number}", self.session.prompts);
         let usage = turn.usage.unwrap_or_default();
@@ -236,24 +244,24 @@ impl Player {
         for (index, tool) in turn.tools.iter().enumerate() {
             let tool = tool.filled(|text| self.variables.fill(text, number));
             let (name, input) = tool.call();
-            let call = format!("toolu_{}_{number}_{index}", self.session.prompts);
-            let block = json!({"type": "tool_use", "id": call, "name": name, "input": input});
+            let call_id = format!("toolu_{}_{number}_{index}", self.session.prompts);
+            let block = json!({"type": "tool_use", "id": call_id, "name": name, "input": input});
             self.stream.block(&id, usage, block)?;
-            let answer = match tool {
-                ScriptedTool::Background { command } => self.start_in_background(&call, command),
+            let result = match tool {
+                ScriptedTool::Background { command } => self.start_in_background(&call_id, command),
                 tool => tool.run(),
             };
-            self.stream.tool_result(&call, &answer.text, answer.is_error)?;
+            self.stream.tool_result(&call_id, &result.text, result.is_error)?;
         }
         Ok(())
     }
 
-    /// Starts a command and continues, as claude does it.
-    fn start_in_background(&mut self, call: &str, command: String) -> ScriptedToolResult {
-        let id = format!("task_{call}");
+    /// Starts a command in the background, as claude does. Returns at once.
+    fn start_in_background(&mut self, call_id: &str, command: String) -> ScriptedToolResult {
+        let id = format!("task_{call_id}");
         let started = BackgroundCommand::start(id.clone(), command).and_then(|command| {
             self.background.push(command);
-            self.tell_background()
+            self.print_background()
         });
         ScriptedToolResult {
             is_error: started.is_err(),
@@ -264,13 +272,14 @@ impl Player {
         }
     }
 
-    fn tell_background(&self) -> io::Result<()> {
+    /// Prints the list of the commands in the background.
+    fn print_background(&self) -> io::Result<()> {
         let commands = self.background.iter();
         self.stream
             .background(commands.map(|command| (command.id.as_str(), command.command.as_str())))
     }
 
-    /// Answers, and waits for the commands in the background; then the agent is called again.
+    /// Answers, waits for the commands in the background, and opens the stream anew, as claude does when its model continues.
     fn wait_for_background(&mut self) -> io::Result<()> {
         self.answer()?;
         while !self.background.is_empty() {
@@ -278,7 +287,7 @@ impl Player {
             let (id, command) = (ended.id.clone(), ended.command.clone());
             let succeeded = ended.wait()?;
             self.stream.notification(&id, &command, succeeded)?;
-            self.tell_background()?;
+            self.print_background()?;
         }
         match self.script.no_init {
             true => Ok(()),
@@ -286,7 +295,7 @@ impl Player {
         }
     }
 
-    /// Says its answer, with what was used since the one before.
+    /// Saves the session and prints the answer, with the usage since the last answer.
     fn answer(&mut self) -> io::Result<()> {
         self.session.add(&self.usage);
         self.session.save(&std::env::temp_dir())?;
@@ -298,7 +307,7 @@ impl Player {
         Ok(())
     }
 
-    /// The faults of a turn, from the mild to the fatal.
+    /// Commits the faults of a turn, the mild ones first, as the last ones end or block the process.
     fn faults(&self, turn: &ScriptedTurn, number: usize) -> io::Result<()> {
         if let Some(line) = &turn.raw {
             raw(format!("{}\n", self.variables.fill(line, number)).as_bytes())?;
@@ -332,6 +341,7 @@ impl Player {
         Ok(())
     }
 
+    /// Prints the closing line of the stream.
     fn result(&self) -> io::Result<()> {
         let failure = self.script.result.as_ref();
         let text = match failure {
@@ -351,6 +361,7 @@ impl Player {
     }
 }
 
+/// Prints a line of this many bytes.
 fn huge_line(bytes: u64) -> io::Result<()> {
     let mut left = bytes;
     while left > 0 {

@@ -6,17 +6,22 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Script {
+    /// Id of a new session; random without it.
     pub(super) session_id: Option<String>,
+    /// Prints no opening line.
     pub(super) no_init: bool,
+    /// Ignores SIGTERM.
     pub(super) ignore_term: bool,
     pub(super) turns: Vec<ScriptedTurn>,
+    /// Prints no closing line.
     pub(super) no_result: bool,
+    /// Error in the closing line; without it the line reports success.
     pub(super) result: Option<ScriptedError>,
     pub(super) exit_code: Option<u8>,
 }
 
 impl Script {
-    /// Returns the script as a rehearsal plays it: nothing is used, nothing costs, and nothing is waited for.
+    /// Returns the script as a rehearsal plays it: without usage, so without cost, and without waits.
     pub(super) fn rehearsed(mut self) -> Self {
         for turn in &mut self.turns {
             (turn.usage, turn.delay_ms, turn.hang) = (None, 0, false);
@@ -29,19 +34,29 @@ impl Script {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct ScriptedTurn {
+    /// Answers and waits for the commands in the background before the turn.
     pub(super) after_background: bool,
+    /// Waits this long before the turn.
     pub(super) delay_ms: u64,
     pub(super) thinking: Option<String>,
     pub(super) text: Option<String>,
     pub(super) tools: Vec<ScriptedTool>,
     pub(super) usage: Option<ScriptedUsage>,
+    /// Line to print as it is.
     pub(super) raw: Option<String>,
+    /// Prints a line of this many bytes.
     pub(super) huge_line: Option<u64>,
+    /// Prints a line that is not UTF-8.
     pub(super) invalid_utf8: bool,
+    /// Text to print on standard error.
     pub(super) stderr: Option<String>,
+    /// Command to leave running.
     pub(super) spawn_detached: Option<String>,
+    /// Leaves a process running that keeps standard output open.
     pub(super) hold_stdout: bool,
+    /// Never continues.
     pub(super) hang: bool,
+    /// Number of a signal that the agent sends to itself.
     pub(super) signal: Option<u8>,
 }
 
@@ -78,6 +93,7 @@ pub(super) struct ScriptedUsage {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct ScriptedError {
     pub(super) message: String,
+    /// Status of HTTP.
     pub(super) status: Option<u16>,
     pub(super) context_exceeded: bool,
 }
@@ -87,7 +103,9 @@ pub(super) struct ScriptedError {
 pub(super) struct ScriptVariables {
     pub(super) prompt: String,
     pub(super) work_dir: String,
+    /// Iteration of the loop, counted from 0; `0` outside of loops.
     pub(super) iteration: String,
+    /// Number of prompts in the session, this one included.
     pub(super) session_turn: u64,
 }
 
@@ -101,12 +119,13 @@ impl ScriptVariables {
             filled.push_str(before);
             let value = after
                 .split_once('}')
-                .and_then(|(name, behind)| Some((self.value(name, turn)?, behind)));
+                .and_then(|(name, after_name)| Some((self.value(name, turn)?, after_name)));
             match value {
-                Some((value, behind)) => {
+                Some((value, after_name)) => {
                     filled.push_str(&value);
-                    rest = behind;
+                    rest = after_name;
                 }
+                // An unknown variable, or no variable at all, stays as it is.
                 None => {
                     filled.push_str("${");
                     rest = after;

@@ -1,4 +1,4 @@
-//! Memory of a scripted agent's session between its processes.
+//! Memory of a scripted agent between its processes: each session is a file in the temporary folder.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -15,34 +15,35 @@ use crate::world::disk::{Disk, Folder, OpenedEntry, RealDisk};
 /// Folder of sessions, in the temporary folder.
 const FOLDER: &str = "scripted-sessions";
 
-/// A larger session is not one of ours.
+/// Read limit of a session file, in bytes. Our own files are much shorter.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Number of sessions from which on the older half is removed. A codon that continues another one is near it, and a session that is not known
-/// begins with nothing.
+/// Number of sessions above which the older half is removed. That does little harm: a codon mostly continues a recent session, and an unknown session starts
+/// empty.
 const MOST_SESSIONS: usize = 1_000;
 
-/// A conversation: how many prompts it had, and what it cost. A file in the temporary folder, so that it lives as long
-/// as that; an unknown session begins with nothing.
+/// A conversation: its number of prompts, and its usage.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ScriptedSession {
     #[serde(skip)]
     pub(super) id: String,
+    /// Number of prompts, that of this process included.
     pub(super) prompts: u64,
+    /// Usage by model, of all processes.
     pub(super) models: BTreeMap<String, ModelUsage>,
 }
 
-/// Session from which a process continues.
+/// Id of the session from which a process continues.
 pub(super) enum EarlierSession {
-    /// In it.
+    /// In this session.
     Resumed(String),
-    /// In a copy.
+    /// In a copy of this session.
     Forked(String),
 }
 
 impl ScriptedSession {
-    /// The earlier session or a copy of it, else a new one; what is new is called `wanted` or something random. Counts one more prompt.
+    /// Opens the earlier session, a copy of it, or a new session, and counts one more prompt. A copy and a new session have the id `wanted`, else a random one.
     pub(super) fn open(earlier: Option<EarlierSession>, wanted: Option<String>, temporary: &Path) -> Self {
         let random = || Uuid::new_v4().to_string();
         let mut session = match earlier {
@@ -60,6 +61,7 @@ impl ScriptedSession {
         session
     }
 
+    /// Returns the usage of all models.
     pub(super) fn totals(&self) -> UsageTotals {
         let mut totals = UsageTotals::default();
         for (model, usage) in &self.models {
@@ -68,16 +70,17 @@ impl ScriptedSession {
         totals
     }
 
+    /// Adds the usage of this process.
     pub(super) fn add(&mut self, usage: &UsageTotals) {
         let mut totals = self.totals();
         totals.merge(usage);
         self.models = totals.models;
     }
 
-    /// Writes the session to `temporary`. If the name of its folder belongs to another kind of entry, such as a link,
-    /// that is removed and not followed.
+    /// Writes the session into its folder in `temporary`. If another kind of entry has the name of this folder, such as a link,
+    /// it is removed and not followed.
     pub(super) fn save(&self, temporary: &Path) -> io::Result<()> {
-        // A command of the script may have removed it.
+        // A command of the script may have removed the temporary folder.
         RealDisk.make_private_dirs(temporary)?;
         let path = temporary.join(FOLDER);
         let temporary = RealDisk.open_folder(temporary)?;
@@ -85,7 +88,7 @@ impl ScriptedSession {
         if !matches!(temporary.open(name), Ok(OpenedEntry::Folder(_))) {
             remove(&*temporary, name)?;
             match temporary.create_folder(name) {
-                // hankweave has just put it back.
+                // Another process has made the folder since.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => made?,
             }
@@ -99,8 +102,9 @@ impl ScriptedSession {
         remove_oldest(&*folder, &path)
     }
 
+    /// Reads a session; one that is unknown or cannot be read starts empty.
     fn read(id: String, temporary: &Path) -> Self {
-        let session = || {
+        let read_file = || {
             let OpenedEntry::Folder(folder) = RealDisk
                 .open_folder(temporary)
                 .ok()?
@@ -114,7 +118,7 @@ impl ScriptedSession {
             };
             serde_json::from_reader(file.content.take(MAX_BYTES)).ok()
         };
-        let session = session().unwrap_or_default();
+        let session = read_file().unwrap_or_default();
         Self { id, ..session }
     }
 }
@@ -137,6 +141,7 @@ fn remove_oldest(folder: &dyn Folder, path: &Path) -> io::Result<()> {
     files.iter().try_for_each(|(_, name)| remove(folder, name))
 }
 
+/// Removes an entry, if it exists.
 fn remove(folder: &dyn Folder, name: &OsStr) -> io::Result<()> {
     match folder.remove(name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -144,7 +149,7 @@ fn remove(folder: &dyn Folder, name: &OsStr) -> io::Result<()> {
     }
 }
 
-/// The id may be any text, so only its harmless characters make the file name.
+/// Returns the name of a session's file. The id may be any text, so only its harmless characters are used.
 fn file_name(id: &str) -> String {
     let harmless = id.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-');
     harmless.chain(".json".chars()).collect()

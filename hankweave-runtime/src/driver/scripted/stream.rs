@@ -1,4 +1,4 @@
-//! Writing the claude stream.
+//! Prints the claude stream: lines of JSON like those that claude prints.
 
 use std::io::{self, Write};
 
@@ -15,15 +15,17 @@ pub(super) struct ScriptedStream {
 }
 
 impl ScriptedStream {
+    /// Prints the opening line.
     pub(super) fn init(&self, work_dir: &str) -> io::Result<()> {
         self.line(json!({"type": "system", "subtype": "init", "cwd": work_dir, "model": self.model}))
     }
 
-    /// One line for a content block; every line of a message repeats its id and usage.
+    /// Prints a line with one content block of a message. Every line of a message repeats the id of the message and its usage.
     pub(super) fn block(&self, message: &str, usage: ScriptedUsage, block: Value) -> io::Result<()> {
         let message = json!({
             "id": message, "type": "message", "role": "assistant", "model": self.model, "content": [block],
             "usage": {
+                // As with claude, the number of output tokens is complete only in the closing line.
                 "input_tokens": usage.input, "output_tokens": usage.output.min(1),
                 "cache_creation_input_tokens": usage.cache_creation, "cache_read_input_tokens": usage.cache_read,
             },
@@ -31,13 +33,14 @@ impl ScriptedStream {
         self.line(json!({"type": "assistant", "message": message, "parent_tool_use_id": null}))
     }
 
+    /// Prints the result of a tool.
     pub(super) fn tool_result(&self, id: &str, text: &str, is_error: bool) -> io::Result<()> {
         let block = json!({"type": "tool_result", "tool_use_id": id, "content": text, "is_error": is_error});
         let message = json!({"role": "user", "content": [block]});
         self.line(json!({"type": "user", "message": message, "parent_tool_use_id": null}))
     }
 
-    /// The list of what runs in the background, with the ids and descriptions of its commands.
+    /// Prints the list of the commands in the background, each with its id and its text.
     pub(super) fn background<'c>(
         &self,
         commands: impl Iterator<Item = (&'c str, &'c str)>,
@@ -47,14 +50,15 @@ impl ScriptedStream {
         self.line(json!({"type": "system", "subtype": "background_tasks_changed", "tasks": tasks}))
     }
 
-    /// The end of a command in the background.
+    /// Prints that a command in the background has ended.
     pub(super) fn notification(&self, id: &str, command: &str, succeeded: bool) -> io::Result<()> {
         let status = if succeeded { "completed" } else { "failed" };
         let summary = format!("Background command \"{command}\" {status}");
         self.line(json!({"type": "system", "subtype": "task_notification", "task_id": id, "status": status, "summary": summary}))
     }
 
-    /// The closing line: `own` is what this process used since the one before, whose tokens it states only if the script does, `session` all processes of the session, as with claude. It states no money for a model without a price.
+    /// Prints the closing line, with number `index`. `own` is the usage of this process since the last closing line; its tokens are stated only if
+    /// `states_usage`. `session` is the usage of all processes of the session. The cost is left out for a model without a price.
     pub(super) fn result(
         &self,
         text: &str,
@@ -84,6 +88,7 @@ impl ScriptedStream {
         }))
     }
 
+    /// Prints a line, with the id of the session.
     fn line(&self, mut line: Value) -> io::Result<()> {
         line["session_id"] = Value::from(self.session_id.as_str());
         raw(format!("{line}\n").as_bytes())
@@ -108,6 +113,7 @@ impl From<ScriptedUsage> for TokenUsage {
     }
 }
 
+/// Returns tokens in the form of the model's API.
 fn api_usage(tokens: TokenUsage) -> Value {
     json!({
         "input_tokens": tokens.input_tokens, "output_tokens": tokens.output_tokens,
@@ -116,6 +122,7 @@ fn api_usage(tokens: TokenUsage) -> Value {
     })
 }
 
+/// Returns the usage by model in the form of claude.
 fn model_usage(totals: &UsageTotals) -> Map<String, Value> {
     let prices = Prices::listed();
     let entry = |model: &str, usage: &ModelUsage| {

@@ -1,4 +1,4 @@
-//! The tools of a scripted agent, which really do their work.
+//! The tools of a scripted agent. They really write files and run commands.
 
 use std::fs;
 use std::io::{self, Write};
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use super::script::ScriptedTool;
 
-/// The answer of a tool.
+/// The result of a tool.
 pub(super) struct ScriptedToolResult {
     pub(super) text: String,
     pub(super) is_error: bool,
 }
 
 impl ScriptedTool {
-    /// Returns the call with `fill` applied to its strings.
+    /// Returns the tool with `fill` applied to its strings.
     pub(super) fn filled(&self, fill: impl Fn(&str) -> String) -> Self {
         match self {
             Self::Write { path, content } => Self::Write {
@@ -38,7 +38,7 @@ impl ScriptedTool {
         }
     }
 
-    /// Name and arguments as claude would print them.
+    /// Returns the name and the arguments as claude would print them.
     pub(super) fn call(&self) -> (&'static str, Value) {
         match self {
             Self::Write { path, content } => ("Write", json!({"file_path": path, "content": content})),
@@ -49,7 +49,7 @@ impl ScriptedTool {
         }
     }
 
-    /// Does it, relative to the working directory.
+    /// Carries out the tool. Paths are relative to the working directory.
     pub(super) fn run(&self) -> ScriptedToolResult {
         let done = match self {
             Self::Write { path, content } => write(path, content).map(|()| format!("wrote {path}")),
@@ -70,7 +70,7 @@ impl ScriptedTool {
     }
 }
 
-/// Folders that are missing are made, as claude does it.
+/// Writes a file. Missing folders are made, as claude does.
 fn write(path: &str, content: &str) -> io::Result<()> {
     make_folder_of(path)?;
     fs::write(path, content)
@@ -86,7 +86,7 @@ fn make_folder_of(path: &str) -> io::Result<()> {
     Path::new(path).parent().map_or(Ok(()), fs::create_dir_all)
 }
 
-/// In a process group of its own, as claude does it.
+/// Runs a command in a process group of its own, as claude does, and returns its output.
 fn bash(command: &str) -> ScriptedToolResult {
     let output = Command::new("sh")
         .args(["-c", command])
@@ -113,7 +113,7 @@ pub(super) struct BackgroundCommand {
 }
 
 impl BackgroundCommand {
-    /// Starts it in a process group of its own, as claude does it, without its output.
+    /// Starts a command in a process group of its own, as claude does. Its output is discarded.
     pub(super) fn start(id: String, command: String) -> io::Result<Self> {
         let child = Command::new("sh")
             .args(["-c", &command])
@@ -125,21 +125,21 @@ impl BackgroundCommand {
         Ok(Self { id, command, child })
     }
 
-    /// Waits for its end, and returns whether it succeeded.
+    /// Waits for the end of the command, and returns whether it succeeded.
     pub(super) fn wait(mut self) -> io::Result<bool> {
         Ok(self.child.wait()?.success())
     }
 }
 
-/// Leaves a command after that outlives the agent, outside its group.
+/// Starts a command that outlives the agent, in a process group of its own.
 pub(super) fn leave_behind(command: &str, stdout: Stdio) -> io::Result<()> {
-    let mut command_line = Command::new("sh");
-    command_line
+    let mut shell = Command::new("sh");
+    shell
         .args(["-c", command])
         .stdin(Stdio::null())
         .stdout(stdout)
         .stderr(Stdio::null());
-    command_line.process_group(0).spawn().map(drop)
+    shell.process_group(0).spawn().map(drop)
 }
 
 #[cfg(test)]

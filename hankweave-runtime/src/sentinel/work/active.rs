@@ -11,14 +11,18 @@ use super::unfinished::{Unfinished, UnfinishedKind};
 /// A sentinel at work.
 pub(super) struct ActiveSentinel {
     pub(super) loadable: Loadable,
+    /// Which of its reports clients get.
     pub(super) reports: ReportToWebsocket,
+    /// Decides when it acts, and has the queue of the times to act.
     pub(super) engine: SentinelEngine,
+    /// Its status and figures.
     pub(super) tracked: Tracked,
     pub(super) failures: Failures,
     /// The questions and answers that its model remembers, if it remembers any.
     pub(super) conversation: Option<Conversation>,
     /// Whether it waits for an answer, or for the disk.
     pub(super) busy: bool,
+    /// Work that it has left unfinished and not reported yet.
     pub(super) unfinished: Unfinished,
     /// Number of times to act, among those that the engine has dropped, that are reported already or are part of `unfinished`.
     reported_dropped: u64,
@@ -54,7 +58,7 @@ impl ActiveSentinel {
         }
     }
 
-    /// Gives up what waits, if the sentinel costs something and no question may be asked any more. Returns whether that is so.
+    /// If the sentinel costs something and no question may be asked any more, gives up its queue and returns `true`.
     pub(super) fn withhold(&mut self, allowance: &Allowance) -> bool {
         let is_withheld = self.costs() && !allowance.is_open();
         if is_withheld {
@@ -63,7 +67,7 @@ impl ActiveSentinel {
         is_withheld
     }
 
-    /// Gives up what the sentinel has collected, what waits, and what it is at, because its codon does not wait longer.
+    /// Gives up the events that the sentinel has collected, its queue, and its open question, because its codon does not wait longer.
     pub(super) fn cut_short(&mut self, allowance: &Allowance) {
         if !self.tracked.is_active() {
             return;
@@ -83,6 +87,7 @@ impl ActiveSentinel {
         }
     }
 
+    /// Gives up the queue.
     fn give_up(&mut self, reason: &'static str) {
         let times = self.engine.give_up();
         self.reported_dropped += times as u64;
@@ -93,7 +98,7 @@ impl ActiveSentinel {
         self.unfinished.add(kind, times, reason);
     }
 
-    /// Returns the number of times to act that were dropped and neither returned before nor reported as unfinished.
+    /// Returns the number of times to act that were dropped since the last call, without those that are reported as unfinished.
     pub(super) fn take_dropped(&mut self) -> u64 {
         let all = self.engine.dropped();
         let new = all.saturating_sub(self.reported_dropped);

@@ -1,11 +1,11 @@
 //! One task that follows the events for all sentinels of a codon (SENT-10, SENT-13).
 //!
-//! The task runs while the codon runs: it is loaded ([`SentinelLoop::load`]), reads events and lets the sentinels act ([`SentinelLoop::run`]) until
-//! the codon asks for its shutdown, and then unloads them. Sentinels that act on the end of their codon stay: for them the same loop runs once more
-//! after that end ([`SentinelLoop::prepare_for_end`]), shows them the end alone, and unloads them.
+//! The task runs while the codon runs: it loads the sentinels ([`SentinelLoop::load`]), reads events and lets the sentinels act ([`SentinelLoop::run`])
+//! until the codon asks for its shutdown, and then unloads them. Sentinels that act on the end of their codon stay: for them the loop runs once more
+//! after that end ([`SentinelLoop::prepare_for_end`]), shows them only the event of the end, and unloads them.
 //!
-//! `watching` shows events to sentinels, `turns` is the way from a question to a kept answer, `active` is one sentinel, and `unfinished` what it
-//! reports as left unfinished.
+//! `watching` shows events to sentinels, `turns` has the steps from a question to its stored answer, `active` is one sentinel, and `unfinished` the
+//! report of the work that it has left unfinished.
 
 mod active;
 mod turns;
@@ -40,23 +40,23 @@ pub(super) struct SentinelLoop {
     own_files: BTreeSet<String>,
     /// Changes since the tree of files was last sent.
     changed: ChangedFiles,
-    /// Start of the clock that the engines count in.
+    /// Time from which the engines count.
     started: Instant,
-    /// Answers that are waited for.
+    /// Questions that wait for their answers.
     waits: FuturesUnordered<BoxFuture<'static, (Turn, TurnResult)>>,
-    /// Answers on their way to the disk.
+    /// Answers that are being written to the disk.
     writes: FuturesUnordered<BoxFuture<'static, AnswerWrite>>,
-    /// The figures as they were last sent to the state document; they outlive a panic of this task.
+    /// The figures as they were last sent to the state document. Their receiver keeps them even if this task panics.
     figures: watch::Sender<SentinelTotals>,
     /// The last request of the codon to end.
     shutdown: SentinelShutdown,
-    /// Record of the loading, until it is durable.
+    /// Ticket of the record that the sentinels were loaded, until `run` has awaited it.
     loading: Option<Ticket>,
     /// The number of the last event that was seen.
     seen: u64,
     /// Whether events are still read.
     is_listening: bool,
-    /// Whether the codon has ended, and its end is all that is still acted on.
+    /// Whether the codon has ended: then the sentinels see only the event of its end.
     after_end: bool,
 }
 
@@ -110,8 +110,7 @@ impl SentinelLoop {
         }
     }
 
-    /// Prepares the loop, of which the sentinels remain that act on the end of the codon, to run once more and show them that end. Returns the
-    /// figures.
+    /// Prepares the loop to run once more, for the sentinels that act on the end of the codon. Returns the receiver of the figures.
     pub(super) fn prepare_for_end(&mut self, allowance: Arc<Allowance>) -> watch::Receiver<SentinelTotals> {
         self.context.allowance = allowance;
         self.after_end = true;
@@ -120,24 +119,24 @@ impl SentinelLoop {
         self.figures.subscribe()
     }
 
-    /// Works until the codon asks for the end and everything is done, or is cut short. Returns itself if some sentinels act on the end of the codon.
+    /// Works until the codon asks for the shutdown and all work is done or cut short. Returns the loop if some of its sentinels act on the end of the codon.
     pub(super) async fn run(
         mut self,
         mut shutdown_requests: watch::Receiver<SentinelShutdown>,
     ) -> Option<Self> {
-        // Events before the sentinels were loaded are not theirs to see. A record that fails ends the run: what they see then does not matter.
+        // The sentinels do not see events from before their loading. If that cannot be recorded, the run ends, so it does not matter what they see.
         if let Some(loading) = self.loading.take()
             && let Ok(loaded) = loading.await
         {
             self.seen = loaded.seq;
         }
         loop {
-            self.begin_turns().await;
+            self.start_turns().await;
             if self.is_drained() {
                 break;
             }
             let (deadline, next_tick) = (self.shutdown_deadline(), self.next_tick());
-            // Every arm is cancel safe: what is dropped has only waited.
+            // Every arm is cancel safe: the futures that are dropped have only waited.
             tokio::select! {
                 biased;
                 changed = shutdown_requests.changed() => {
@@ -149,9 +148,9 @@ impl SentinelLoop {
                     self.sentinels.iter_mut().for_each(|one| one.tracked.drain());
                     self.stop_after_last_event();
                 }
-                // The events up to the end of the codon were read long before.
+                // No `see_published`: the events up to the end of the codon were read long before.
                 () = sleep_until(deadline) => break,
-                Some((turn, done)) = self.waits.next(), if !self.waits.is_empty() => self.end_turn(turn, done).await,
+                Some((turn, result)) = self.waits.next(), if !self.waits.is_empty() => self.end_turn(turn, result).await,
                 Some(write) = self.writes.next(), if !self.writes.is_empty() => self.end_write(write).await,
                 delivery = self.events.next(), if self.is_listening => match delivery {
                     Ok(Some(Delivery::Events(events))) => self.see(&events),
@@ -172,7 +171,7 @@ impl SentinelLoop {
         self.end().await
     }
 
-    /// Shows the sentinels what is published already, so that the report of what they leave unfinished is complete.
+    /// Shows the sentinels the events that are published already, so that the report of their unfinished work is complete.
     fn see_published(&mut self) {
         while self.is_listening
             && let Some(Ok(Some(delivery))) = self.events.next().now_or_never()
@@ -183,7 +182,7 @@ impl SentinelLoop {
         }
     }
 
-    /// Whether the end was asked for, everything was seen, and nothing waits any more.
+    /// Whether the codon has asked for the shutdown, and all events were seen and acted on.
     fn is_drained(&self) -> bool {
         let is_idle = |one: &ActiveSentinel| !one.tracked.is_active() || one.engine.waiting() == 0;
         self.shutdown != SentinelShutdown::NotRequested
@@ -200,7 +199,7 @@ impl SentinelLoop {
         due.map(|due| self.started + due)
     }
 
-    /// Returns the moment at which the work that is left is cut short.
+    /// Returns the moment at which unfinished work is cut short.
     fn shutdown_deadline(&self) -> Option<Instant> {
         match self.shutdown {
             SentinelShutdown::Drain { deadline, .. } => Some(deadline),
@@ -208,10 +207,10 @@ impl SentinelLoop {
         }
     }
 
-    /// Cuts short what is not finished, reports it, and unloads the sentinels except those that act on the end of the codon, which is still to come.
+    /// Cuts unfinished work short, reports it, and unloads the sentinels, except those that act on the end of the codon if that is still to come.
     async fn end(mut self) -> Option<Self> {
         self.waits.clear();
-        // An answer that is in its file already would be reported nowhere without this.
+        // Otherwise an answer that is in its file already would not be published.
         while let Some(write) = self.writes.next().await {
             self.end_write(write).await;
         }
@@ -225,7 +224,8 @@ impl SentinelLoop {
             }
         }
         if self.after_end {
-            // The runner decides by the cost of the sentinels. Records become durable in their order: the last one stands for all.
+            // The runner's next decision depends on the cost of the sentinels, so it must be durable. Records become durable in their order: awaiting the
+            // last one is enough.
             let last_record = match last_record {
                 Some(recorded) => recorded,
                 None => self.record().await,
@@ -236,7 +236,7 @@ impl SentinelLoop {
         is_needed.then_some(self)
     }
 
-    /// Gives up what the sentinels have not finished, and reports it with its reasons.
+    /// Gives up the unfinished work of the sentinels, and reports it with its reasons.
     async fn report_unfinished(&mut self) {
         for one in &mut self.sentinels {
             one.cut_short(&self.context.allowance);
@@ -248,7 +248,7 @@ impl SentinelLoop {
         }
     }
 
-    /// Warns of times to act that were dropped and are not reported yet: they did not fit in the queue, or waited when their sentinel was unloaded.
+    /// Warns of dropped times to act that are not reported yet: the queue was full, or their sentinel was unloaded.
     fn warn_of_dropped(&mut self) {
         for one in &mut self.sentinels {
             let dropped = one.take_dropped();
@@ -259,8 +259,7 @@ impl SentinelLoop {
         }
     }
 
-    /// Sends the figures of all sentinels to the state document, to the codon (`figures`) and to the allowance, which closes when they have spent the
-    /// rest.
+    /// Sends the figures of all sentinels to the state document, to the codon (`figures`) and to the allowance, which closes if the budget is used up.
     pub(super) async fn record(&mut self) -> Ticket {
         let records = SentinelTotals {
             states: self.sentinels.iter().map(|one| one.tracked.record()).collect(),
@@ -278,7 +277,7 @@ impl SentinelLoop {
         self.context.manager.transition(event).await
     }
 
-    /// Takes a sentinel out of service, if it is in service.
+    /// Ends the work of a sentinel, and records and publishes that; `None` if it was unloaded before. `error_type` names the kind of a fatal error.
     pub(super) async fn unload(
         &mut self,
         index: usize,
@@ -291,7 +290,7 @@ impl SentinelLoop {
             return None;
         }
         one.tracked.tally.triggers = one.engine.fired();
-        // Not part of the report of what is left unfinished: the event below says how much was dropped, and why.
+        // The queue is not reported as unfinished: the event below has the number of dropped times to act, and the reason.
         one.engine.give_up();
         let dropped = one.engine.dropped();
         let tally = one.tracked.tally;

@@ -1,4 +1,4 @@
-//! Report of what a sentinel has left unfinished, with its reasons (SENT-13, SENT-20).
+//! Report of the work that a sentinel has left unfinished, with the reasons (SENT-13, SENT-20).
 
 use std::collections::BTreeMap;
 
