@@ -323,7 +323,7 @@ impl<'a> Loading<'a> {
         }
         self.folders.insert(path.into(), tree);
         for entry in self.entries(tree)? {
-            self.take(&entry, path)?;
+            self.add_entry(&entry, path)?;
         }
         Ok(())
     }
@@ -351,7 +351,7 @@ impl<'a> Loading<'a> {
     }
 
     /// Adds an entry of the folder `folder`, with everything inside.
-    fn take(&mut self, entry: &TreeEntry, folder: &[u8]) -> Result<(), HistoryError> {
+    fn add_entry(&mut self, entry: &TreeEntry, folder: &[u8]) -> Result<(), HistoryError> {
         let path = path_in(folder, &entry.name);
         let unusable = || HistoryError::Unusable {
             sha: self.sha.clone(),
@@ -381,13 +381,13 @@ pub(super) fn differing(
 ) -> Result<(Listing, Listing), HistoryError> {
     let (old, new) = (find(reader, from)?.tree, find(reader, to)?.tree);
     let (mut before, mut after) = (Loading::new(reader, from), Loading::new(reader, to));
-    take_differences((&mut before, old), (&mut after, new), &[])?;
+    add_differences((&mut before, old), (&mut after, new), &[])?;
     let [before, after] = [before, after].map(|loading| loading.files.into_iter().collect());
     Ok((before, after))
 }
 
 /// Adds the files inside the trees `old` and `new`, both at `path`, that differ. Entries with equal ids are not read.
-fn take_differences(
+fn add_differences(
     (from, old): (&mut Loading<'_>, Oid),
     (to, new): (&mut Loading<'_>, Oid),
     path: &[u8],
@@ -405,15 +405,15 @@ fn take_differences(
             Some(other) if (other.id, other.mode) == (entry.id, entry.mode) => {}
             Some(other) if entry.is_folder() && other.is_folder() => {
                 let path = path_in(path, &entry.name);
-                take_differences((from, entry.id), (to, other.id), &path)?;
+                add_differences((from, entry.id), (to, other.id), &path)?;
             }
             other => {
-                from.take(&entry, path)?;
-                other.map_or(Ok(()), |other| to.take(&other, path))?;
+                from.add_entry(&entry, path)?;
+                other.map_or(Ok(()), |other| to.add_entry(&other, path))?;
             }
         }
     }
-    others.values().try_for_each(|other| to.take(other, path))
+    others.values().try_for_each(|other| to.add_entry(other, path))
 }
 
 /// Adds the commits from `tip` along first parents to `known`, until one is known already or missing. `branch` is used for

@@ -1,5 +1,5 @@
 //! The commit of a record: state, journal and sessions of an execution directory, as the crate `hankweave-remote` pushes
-//! them to a git remote. The record's parents are checkpoints, so it is written into their repository.
+//! them to a git remote. Checkpoints are among its parents, so the commit is written into their repository.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;

@@ -73,7 +73,7 @@ impl StatCache {
     }
 
     /// Sets the checkpoint of the cache, whose `files` and `folders` are durable.
-    pub(super) fn hold(&mut self, files: Listing, folders: Folders) {
+    pub(super) fn set_checkpoint(&mut self, files: Listing, folders: Folders) {
         self.files = files;
         self.folders = folders;
         self.durable.extend(self.files.blobs());
@@ -241,7 +241,7 @@ fn decode(bytes: &[u8]) -> Option<StatCache> {
         stats,
         ..StatCache::default()
     };
-    cache.hold(files.into_iter().collect(), folders);
+    cache.set_checkpoint(files.into_iter().collect(), folders);
     Some(cache)
 }
 
@@ -304,7 +304,7 @@ mod tests {
             ..StatCache::default()
         };
         let files = [(path, FileEntry { mode, blob })];
-        cache.hold(
+        cache.set_checkpoint(
             files.into_iter().collect(),
             Folders::from([(Box::default(), blob)]),
         );

@@ -35,9 +35,9 @@ pub fn missing_programs(
     let codons = hank.located_codons();
     let agents = hank.located_codons().filter_map(|(at, codon)| {
         let program = codon.agent.as_ref()?.command().first()?;
-        let path = Path::new(program);
-        let is_missing = path.is_absolute() && disk.metadata_followed(path).is_err();
-        is_missing.then(|| (format!("{at}.agent"), program.as_str()))
+        let program_path = Path::new(program);
+        let is_lost = program_path.is_absolute() && disk.metadata_followed(program_path).is_err();
+        is_lost.then(|| (format!("{at}.agent"), program.as_str()))
     });
     let commands = codons
         .filter(|(_, codon)| !codon.env.contains_key("PATH"))

@@ -5,7 +5,7 @@
 //! admits or refuses a process (L1, L2).
 //!
 //! The spare record below is the copy of the state directory that [`SparedDisk`](disk::SparedDisk) keeps outside of the
-//! workspace, in case an agent removes the directory (P11).
+//! workspace, in case an agent removes the directory.
 
 mod foreign;
 mod record;

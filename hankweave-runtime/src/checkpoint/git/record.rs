@@ -150,14 +150,14 @@ pub(super) fn base_on(
 ) -> Result<(), HistoryError> {
     let Some(parent) = parent else {
         if cache.root().is_some() {
-            cache.hold(Listing::default(), Folders::default());
+            cache.set_checkpoint(Listing::default(), Folders::default());
         }
         return Ok(());
     };
     let reader = history::open_reader(repository)?;
     if cache.root() != Some(history::find(&reader, parent)?.tree) {
         let loaded = history::load(&reader, parent, Some((&cache.files, &cache.folders)))?;
-        cache.hold(loaded.files, loaded.folders);
+        cache.set_checkpoint(loaded.files, loaded.folders);
     }
     Ok(())
 }

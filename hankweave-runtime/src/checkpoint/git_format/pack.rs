@@ -182,7 +182,7 @@ fn create_temporary(folder: &Path) -> io::Result<(PathBuf, File)> {
     }
 }
 
-/// Kind and length of an object: four bits of the length, then seven at a time, lowest first.
+/// Appends kind and length of an object: first the kind and four bits of the length, then seven bits a byte, lowest first.
 fn put_header(bytes: &mut Vec<u8>, kind: ObjectType, length: usize) {
     let kind: u8 = match kind {
         ObjectType::Commit => 1,
@@ -211,7 +211,7 @@ fn checksum_of(file: &mut File) -> io::Result<[u8; 20]> {
     }
 }
 
-/// The index of a pack, of version 2.
+/// Returns the index, of version 2, of the pack with the checksum `pack`. Sorts the entries.
 fn encode_index(entries: &mut [IndexEntry], pack: &[u8; 20]) -> Vec<u8> {
     entries.sort_unstable_by(|left, right| left.id.as_bytes().cmp(right.id.as_bytes()));
     let mut bytes = Vec::with_capacity(8 + 1_024 + entries.len() * 28 + 40);

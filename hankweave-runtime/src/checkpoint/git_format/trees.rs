@@ -47,8 +47,10 @@ impl<'a> TreeWriter<'a> {
             for folder in path.folders() {
                 let known = !writer.changed.insert(folder.into());
                 if *kind == ChangeKind::Deleted {
-                    writer.folders.remove(folder); // It may no longer exist; otherwise it is written again.
+                    // The folder may no longer exist; otherwise it is written again.
+                    writer.folders.remove(folder);
                 } else if known {
+                    // Then the folders above are in the set as well.
                     break;
                 }
             }
