@@ -226,8 +226,8 @@ impl<'w> LocalSide<'w> {
             }
             said = pushed.said;
             // Another machine was faster, the answer was lost, or pushing does not work at all: then the remote's record is unchanged.
-            let moved = head(&self.git, &self.tracking.url, &self.tracking.execution).await?;
-            if moved == remote_head {
+            let head_now = head(&self.git, &self.tracking.url, &self.tracking.execution).await?;
+            if head_now == remote_head {
                 break;
             }
         }

@@ -136,7 +136,7 @@ impl ReplayStream {
                 "nothing: the log has ended",
             )));
         };
-        // The log does not have the duration of a tool, so the recorded one is taken.
+        // Duration and name of a tool are taken from the record, and so are not compared.
         if let (
             Event::ToolResult {
                 execution_time_ms,

@@ -289,6 +289,7 @@ impl Spare {
         });
     }
 
+    /// Makes the spare record equal to the state directory, unless it was given up.
     fn mirror(&self, inner: &mut Inner) {
         if !inner.given_up
             && let Err(error) = tree::mirror(&self.state_dir, &self.copy, &mut inner.mirrored)
