@@ -1,8 +1,8 @@
-//! Posts over HTTP: what a program puts into `World::http` so that sentinels can ask models.
+//! Posts over HTTP: the client that a program puts into `World::http`, so that sentinels can ask models.
 //!
 //! It is a crate of its own, so that programs that embed the runtime without such sentinels are built without HTTP and
 //! TLS. One request has one deadline, an answer is read up to 4 MiB, and 4 requests are open at a time. No redirect is
-//! followed, because it would receive the key (SENT-16).
+//! followed, because its target would receive the API key (SENT-16).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -29,17 +29,18 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Response};
 use tokio::sync::Semaphore;
 
-/// An answer may not be longer, in bytes.
+/// Maximum length of an answer, in bytes.
 const MOST_BYTES: usize = 4 << 20;
 
-/// Requests that are open at a time; the others wait, each after the sentinel whose queue has a limit.
+/// Number of requests that are open at a time. Others wait; their number is limited by the queues of the sentinels.
 const MOST_OPEN: usize = 4;
 
-/// The real network.
+/// Client for the real network.
 #[derive(Clone)]
 pub struct HttpClient {
-    /// Made when the first request is: reading the certificates of the system takes a while.
+    /// Built with the first request, because reading the certificates of the system takes a while.
     client: Arc<Mutex<Option<Client>>>,
+    /// One permit for each request that may be open.
     open: Arc<Semaphore>,
 }
 
@@ -58,8 +59,8 @@ impl HttpClient {
         if let Some(client) = &*client {
             return Ok(client.clone());
         }
-        let made = made().map_err(|error| HttpError::Unavailable(error_chain(&error)))?;
-        Ok(client.insert(made).clone())
+        let built = build_client().map_err(|error| HttpError::Unavailable(error_chain(&error)))?;
+        Ok(client.insert(built).clone())
     }
 
     async fn answer(&self, request: HttpRequest) -> Result<HttpAnswer, HttpError> {
@@ -70,15 +71,15 @@ impl HttpClient {
             (false, true) => HttpError::Unreached(error_chain(&error.without_url())),
             (false, false) => HttpError::Network(error_chain(&error.without_url())),
         };
-        let mut asked = self
+        let mut post = self
             .client()?
             .post(&request.url)
             .timeout(timeout)
             .body(request.body);
         for (name, value) in request.headers {
-            asked = asked.header(&*name, value);
+            post = post.header(&*name, value);
         }
-        let mut response = asked.send().await.map_err(failed)?;
+        let mut response = post.send().await.map_err(failed)?;
         let retry_after = header(&response, "retry-after");
         let status = response.status().as_u16();
         let mut body = Vec::new();
@@ -114,8 +115,8 @@ impl Http for HttpClient {
     }
 }
 
-fn made() -> Result<Client, reqwest::Error> {
-    // The embedding program may have chosen another provider before.
+fn build_client() -> Result<Client, reqwest::Error> {
+    // Fails if the embedding program has already chosen a provider, which is then used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .redirect(Policy::none())
@@ -127,7 +128,7 @@ fn header(response: &Response, name: &str) -> Option<String> {
     Some(response.headers().get(name)?.to_str().ok()?.to_owned())
 }
 
-/// The error with all that led to it, in one line.
+/// Returns the error and its chain of causes, in one line.
 fn error_chain(error: &dyn Error) -> String {
     let mut line = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,4 @@
-//! Remembered remote of an execution directory, and the lock on it.
+//! Remembered remote of an execution directory, in its file `remote.json`, and the locks of a push or a pull.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::RemoteError;
 use crate::execution::RemoteExecution;
 
-/// A larger file is not one of ours.
+/// Longest `remote.json` that is read, in bytes; ours are shorter.
 const MAX_BYTES: u64 = 64 << 10;
 
 /// Remote of an execution directory, and the last commit seen there.
@@ -51,7 +51,7 @@ pub fn remembered(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<RemoteTr
 }
 
 impl RemoteTracking {
-    /// Writes the note to disk; durable on return.
+    /// Writes `remote.json`; durable on return.
     pub(crate) fn write(&self, disk: &dyn Disk, dir: &ExecutionDir) -> Result<(), RemoteError> {
         let path = file(dir);
         let text = serde_json::to_vec(self).map_err(|error| RemoteError::Unreadable {
@@ -61,8 +61,9 @@ impl RemoteTracking {
     }
 }
 
-/// Takes the lock of the directory: only one process pushes or pulls there. Then removes what an earlier process left unfinished.
-pub(crate) fn take(
+/// Takes the lock of pushes and pulls in the directory; `None` if the file system cannot lock. Then removes the locks of our
+/// references that a killed push or pull left.
+pub(crate) fn lock(
     disk: &dyn Disk,
     dir: &ExecutionDir,
 ) -> Result<Option<Arc<dyn DirLockGuard>>, RemoteError> {
@@ -80,8 +81,8 @@ pub(crate) fn take(
         }
     };
     for reference in [WRITTEN, SEEN] {
-        let left = dir.checkpoints().join(format!("{reference}.lock"));
-        remove_if_present(disk, &left).map_err(IoError::at("remove", &left))?;
+        let reference_lock = dir.checkpoints().join(format!("{reference}.lock"));
+        remove_if_present(disk, &reference_lock).map_err(IoError::at("remove", &reference_lock))?;
     }
     Ok(lock)
 }
@@ -104,10 +105,10 @@ pub(crate) fn keep_runs_out(
     }
 }
 
-/// Reference in the checkpoint repository that keeps the record written last.
+/// Reference in the checkpoint repository to the record that was written last.
 pub(crate) const WRITTEN: &str = "refs/hankweave/record";
 
-/// Reference in the checkpoint repository that keeps the record fetched last.
+/// Reference in the checkpoint repository to the record that was fetched last.
 pub(crate) const SEEN: &str = "refs/hankweave/seen";
 
 /// Name of our file in the state directory.

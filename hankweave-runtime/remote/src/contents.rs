@@ -1,4 +1,5 @@
-//! Files of a record, in pieces. A file that grows at its end shares all pieces but the last with its earlier version.
+//! Files of a record, in pieces: each piece is one object of git. A file that grows at its end shares all pieces but the last
+//! with its earlier version.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,10 +17,11 @@ pub(crate) struct RecordFile {
     pub(crate) source: FileSource,
 }
 
+/// Where the bytes of a file come from.
 #[derive(Debug)]
 pub(crate) enum FileSource {
     Bytes(Vec<u8>),
-    /// The first bytes of a file, of this number.
+    /// A file on disk, and the number of its first bytes that belong to the record.
     File(PathBuf, u64),
 }
 
@@ -32,6 +34,7 @@ impl RecordFile {
         }
     }
 
+    /// Returns the number of pieces.
     pub(crate) fn pieces(&self) -> u64 {
         self.length().div_ceil(PIECE)
     }
@@ -53,7 +56,7 @@ impl RecordFile {
     }
 }
 
-/// Returns the path of a file's chunk in the tree of a record.
+/// Returns the path of a piece of `file` in the tree of a record.
 pub(crate) fn piece_path(file: &str, number: u64) -> String {
     format!("{file}/{number:06}")
 }

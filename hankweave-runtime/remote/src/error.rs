@@ -1,4 +1,4 @@
-//! Errors of moving runs between machines.
+//! Errors of push, clone and pull.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -108,7 +108,7 @@ pub enum RemoteError {
         ours: String,
         /// Record of the remote.
         theirs: String,
-        /// The reference under which ours stays reachable on the remote.
+        /// The reference under which our record was pushed to the remote; `None` if that failed.
         kept: Option<String>,
     },
     /// The remote is ahead, and this machine has nothing of its own to push.
@@ -124,7 +124,7 @@ pub enum RemoteError {
         ours: u64,
         /// Fencing token of the record on the remote.
         theirs: u64,
-        /// The reference under which ours stays reachable on the remote.
+        /// The reference under which our record was pushed to the remote; `None` if that failed.
         kept: Option<String>,
     },
     /// The remote's data differ from those pushed.
@@ -142,7 +142,7 @@ pub enum RemoteError {
     /// The variable that limits the size holds no size.
     #[error("`{value}` in HANKWEAVE_MAX_SIZE is no size")]
     BadSize {
-        /// Value of the field.
+        /// Value of the variable.
         value: String,
     },
     /// A later version pushed the record.
@@ -174,7 +174,7 @@ impl From<ArrivalError> for RemoteError {
     }
 }
 
-/// Returns why our record gives way to that of the remote. A record without a token is a copy, which no worker made.
+/// Returns why our record does not replace the remote's. Without a fencing token ours is a copy that no worker made.
 fn superseded(ours: u64, theirs: u64) -> String {
     match ours {
         0 => "this is a copy of the run of a task, which its workers alone push".to_owned(),
@@ -187,7 +187,8 @@ impl RemoteError {
         Self::Corrupt { what: what.into() }
     }
 
-    /// Whether a later attempt may succeed. True if the remote, or the connection to it, failed; false for a decision.
+    /// Whether a later attempt may succeed. True if the disk, git or the remote failed, or if another push or pull works here;
+    /// false if the record or the request was refused.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         matches!(

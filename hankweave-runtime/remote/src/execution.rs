@@ -1,4 +1,4 @@
-//! Name of a history of runs on a remote.
+//! Name of a history of runs on a remote, and the references that it stands for.
 
 use std::fmt;
 
@@ -42,7 +42,7 @@ impl RemoteExecution {
         format!("{ROOT}{}/kept/{commit}", self.0)
     }
 
-    /// Returns the execution whose record this reference is.
+    /// Returns the execution whose record has this reference.
     pub(crate) fn of_reference(reference: &str) -> Option<Self> {
         let name = reference.strip_prefix(ROOT)?.strip_suffix("/record")?;
         Self::try_from(name.to_owned()).ok()
@@ -54,7 +54,7 @@ impl RemoteExecution {
         self.0.starts_with("tasks/")
     }
 
-    /// Whether `wanted` fits: it is the id, its start (with or without the kind), or its end.
+    /// Whether `wanted` fits this name: it is the name or its start, or the start or end of the id.
     #[must_use]
     pub fn is_meant_by(&self, wanted: &str) -> bool {
         let id = self.0.split_once('/').map_or("", |(_, id)| id);
@@ -65,12 +65,12 @@ impl RemoteExecution {
 /// Returns the name in a form that every git accepts as part of a reference.
 fn as_reference(name: &str) -> String {
     let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-');
-    let is_one = name.chars().all(plain)
+    let is_accepted = name.chars().all(plain)
         && !name.starts_with('.')
         && !name.contains("..")
         && !name.ends_with('.')
         && !name.ends_with(".lock");
-    if is_one {
+    if is_accepted {
         return name.to_owned();
     }
     let escaped = |byte: u8| match byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') {

@@ -1,4 +1,4 @@
-//! Contents of a remote.
+//! Reading from a remote: its histories of runs, the current record of one, and the fetch of that record.
 
 use hankweave_runtime::world::World;
 use serde::Serialize;
@@ -69,7 +69,7 @@ pub(crate) async fn choose(
     }
 }
 
-/// Returns the remote's record of an execution.
+/// Returns the commit of the remote's record of an execution, if it has one.
 pub(crate) async fn head(
     git: &Git,
     url: &str,
@@ -79,6 +79,7 @@ pub(crate) async fn head(
     Ok(printed.split_whitespace().next().map(str::to_owned))
 }
 
+/// Returns the lines of `git ls-remote` for the references that match `pattern`: commit, tab, reference.
 async fn references(git: &Git, url: &str, pattern: &str) -> Result<String, RemoteError> {
     let listed = git
         .ask("reach the remote", &["ls-remote", "--", url, pattern])
@@ -86,7 +87,7 @@ async fn references(git: &Git, url: &str, pattern: &str) -> Result<String, Remot
     listed.without_secret(url).or_refused("reach the remote")
 }
 
-/// Fetches the record of an execution with all its checkpoints, within the limits, and returns its name.
+/// Fetches the record of an execution with all its checkpoints, within the limits, and returns its commit.
 pub(crate) async fn fetch(
     git: &Git,
     url: &str,
@@ -98,7 +99,7 @@ pub(crate) async fn fetch(
     let limited = git.with_limit(limits.bytes);
     let fetched = limited.fetch(ACTION, url, &[&wanted]).await?.without_secret(url);
     if !fetched.exit.is_success() {
-        // Git does not report that the system stopped its writing.
+        // Git does not report that it reached the limit of the system for the length of a file.
         if remove_unfinished(git).await >= limits.bytes {
             return Err(RemoteError::TooLarge {
                 what: format!("git fetches more than {} bytes", limits.bytes),
@@ -125,7 +126,7 @@ async fn remove_unfinished(git: &Git) -> u64 {
         for name in disk.list_dir(&packs)? {
             let is_of_git = |name: &str| {
                 name.strip_prefix("tmp_pack_")
-                    .is_some_and(|chance| chance.len() == 6)
+                    .is_some_and(|random| random.len() == 6)
             };
             if name.to_str().is_some_and(is_of_git) {
                 let path = packs.join(name);
@@ -136,13 +137,13 @@ async fn remove_unfinished(git: &Git) -> u64 {
         Ok::<_, std::io::Error>(longest)
     };
     git.world().blocking.run(sweep).await.unwrap_or_else(|error| {
-        // The next run that opens the checkpoints removes them.
+        // The next run that opens the checkpoints removes the rest.
         tracing::warn!(%error, "the beginning of what was fetched stays");
         0
     })
 }
 
-/// Whether git complains about what the remote sent, rather than about the connection.
+/// Whether git's error output is about damaged objects from the remote, rather than about the connection.
 fn is_damage(said: &str) -> bool {
     [
         "bad object",

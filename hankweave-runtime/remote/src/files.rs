@@ -1,4 +1,4 @@
-//! Files of a directory that may change while it is read.
+//! Collecting files for a record from a directory, which may change while it is read.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -10,10 +10,10 @@ use hankweave_runtime::world::disk::{Disk, FileKind, IoError};
 use crate::contents::{FileSource, RecordFile};
 use crate::error::RemoteError;
 
-/// Depth of the search in nested folders.
+/// Maximum depth of nested folders that are searched.
 const DEEPEST: usize = 16;
 
-/// Adds a file, or the files of a folder.
+/// Adds the file at `path`, or the files of the folder there, to `contents`, at `place` in the record.
 pub(crate) fn add(
     disk: &dyn Disk,
     path: &Path,
@@ -29,7 +29,8 @@ pub(crate) fn add(
     Ok(())
 }
 
-/// Collects regular files at or under `path`, in order: path in the record, path on disk, length. Skips links and everything else.
+/// Collects regular files at or under `path`, in order: path in the record, path on disk, length in bytes. Skips links and
+/// everything else. `place` is the path of `path` in the record.
 pub(crate) fn walk(
     disk: &dyn Disk,
     path: &Path,

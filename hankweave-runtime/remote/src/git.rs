@@ -1,4 +1,5 @@
-//! The installed git as a child process. It asks the user nothing, has a time limit, and its output is limited.
+//! The installed git as a child process, for everything that reaches a remote. It asks the user nothing, has a time limit, and
+//! its output is limited.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -25,10 +26,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10 * 60);
 /// Read limit of a command's output, in bytes.
 const MOST_PRINTED: u64 = 64 << 20;
 
-/// Limit of kept error output, in bytes.
+/// Read limit of a command's error output, in bytes.
 const MOST_SAID: u64 = 4 << 10;
 
-/// Git's variables that say how to reach a remote and with which rights. Its other variables could lead it to other repositories.
+/// Variables that tell git how to reach a remote and with which rights. Git's other variables could lead it to other repositories.
 const PASSED_ON: [&str; 12] = [
     "GIT_ASKPASS",
     "GIT_CONFIG_GLOBAL",
@@ -44,9 +45,9 @@ const PASSED_ON: [&str; 12] = [
     "GIT_SSL_NO_VERIFY",
 ];
 
-/// Settings for every command: git runs nothing of the repository's and does not clean up on its own.
+/// Settings for every command: git runs no programs that the repository names, and does not clean up on its own.
 const SETTINGS: [&str; 7] = [
-    // Refuses addresses that are a command; a folder from elsewhere may contain one.
+    // Refuses addresses that are a command; `remote.json` of a copied folder may have one.
     "protocol.ext.allow=never",
     // Fetched objects go into one file, whose length is limited.
     "fetch.unpackLimit=1",
@@ -61,7 +62,9 @@ const SETTINGS: [&str; 7] = [
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
     world: World,
+    /// Path of the program `git`.
     program: PathBuf,
+    /// Folder of the repository; `None` for questions about a remote.
     repository: Option<PathBuf>,
     environment: BTreeMap<OsString, OsString>,
     /// Longest file that a command may write, in bytes.
@@ -72,12 +75,14 @@ pub(crate) struct Git {
 #[derive(Debug)]
 pub(crate) struct GitOutput {
     pub(crate) exit: ProcessExit,
+    /// Standard output.
     pub(crate) printed: Vec<u8>,
+    /// Error output, without hints and line breaks.
     pub(crate) said: String,
 }
 
 impl GitOutput {
-    /// Removes the password of the address from the output.
+    /// Removes the password of the address `url` from the error output.
     pub(crate) fn without_secret(self, url: &str) -> Self {
         Self {
             said: self.said.replace(url, &shown(url)),
@@ -85,7 +90,7 @@ impl GitOutput {
         }
     }
 
-    /// Returns the output of a successful command, else its error.
+    /// Returns the standard output of a successful command, else an error with its error output.
     pub(crate) fn or_refused(self, action: &'static str) -> Result<String, RemoteError> {
         match self.exit.is_success() {
             true => Ok(String::from_utf8_lossy(&self.printed).into_owned()),
@@ -121,19 +126,19 @@ impl Git {
 
     /// Keeps ssh from asking for passwords, whatever the user's settings are.
     pub(crate) async fn without_questions(mut self) -> Result<Self, RemoteError> {
-        let given = self.environment.get(OsStr::new("GIT_SSH_COMMAND")).cloned();
-        let given = match given {
+        let variable = self.environment.get(OsStr::new("GIT_SSH_COMMAND")).cloned();
+        let ssh_command = match variable {
             Some(command) => Some(command.to_string_lossy().into_owned()),
             None if self.environment.contains_key(OsStr::new("GIT_SSH")) => return Ok(self),
             None => {
-                let asked = self
+                let setting = self
                     .ask("read its settings", &["config", "--get", "core.sshCommand"])
                     .await?;
-                let set = String::from_utf8_lossy(&asked.printed).trim().to_owned();
-                Some(set).filter(|set| !set.is_empty())
+                let setting = String::from_utf8_lossy(&setting.printed).trim().to_owned();
+                Some(setting).filter(|setting| !setting.is_empty())
             }
         };
-        if let Some(command) = in_batch_mode(given.as_deref().unwrap_or("ssh")) {
+        if let Some(command) = in_batch_mode(ssh_command.as_deref().unwrap_or("ssh")) {
             self.environment.insert("GIT_SSH_COMMAND".into(), command.into());
         }
         Ok(self)
@@ -158,7 +163,7 @@ impl Git {
             .map(|repository| repository.join("objects/pack"))
     }
 
-    /// Fetches only these references, from a remote or a repository.
+    /// Fetches only these references, from a remote or a local repository.
     pub(crate) async fn fetch(
         &self,
         action: &'static str,
@@ -170,7 +175,7 @@ impl Git {
         self.ask(action, &arguments).await
     }
 
-    /// Runs a command and returns what it printed.
+    /// Runs a command and returns its standard output; fails if the command fails.
     pub(crate) async fn run(&self, action: &'static str, arguments: &[&str]) -> Result<String, RemoteError> {
         self.ask(action, arguments).await?.or_refused(action)
     }
@@ -184,8 +189,8 @@ impl Git {
         self.with_input(action, arguments, Vec::new()).await
     }
 
-    /// Runs a command and passes each of its lines, which end with `end`, to `visit`. A line that exceeds `longest` or that `visit` refuses ends the
-    /// command.
+    /// Runs a command and passes each line of its output, which ends with the byte `end`, to `visit`. A line longer than
+    /// `longest` bytes, or an error of `visit`, ends the command.
     pub(crate) async fn each_line(
         &self,
         action: &'static str,
@@ -212,7 +217,7 @@ impl Git {
         let lines = lines.unwrap_or(Err(RemoteError::TimedOut { action, limit }));
         drop(printed);
         if lines.is_err() {
-            // The reason for ending the command matters more than its error output.
+            // The error to report is the reason for ending the command.
             let _ = process.control.signal_group(GroupSignal::Kill);
         }
         let answer = self.finish(action, process).await?;
@@ -297,13 +302,14 @@ impl Git {
     }
 }
 
-/// Reads at most `most` bytes and discards the rest.
+/// Reads at most `most` bytes, and discards the rest so that the command does not wait.
 async fn read(stream: &mut Pin<Box<dyn AsyncRead + Send>>, into: &mut Vec<u8>, most: u64) -> io::Result<()> {
     stream.take(most).read_to_end(into).await?;
     tokio::io::copy(stream, &mut tokio::io::sink()).await?;
     Ok(())
 }
 
+/// Returns the environment for git: that of every child, with the variables that may be passed on to git.
 fn environment_of(world: &World) -> BTreeMap<OsString, OsString> {
     let mut own = child_environment(&world.environment, &BTreeMap::new());
     for name in PASSED_ON {
@@ -322,7 +328,7 @@ fn environment_of(world: &World) -> BTreeMap<OsString, OsString> {
 
 /// Returns a command that writes no file longer than `most` bytes: the shell sets the system's limit, and the processes that git starts inherit it.
 fn limited(program: &Path, args: Vec<OsString>, most: u64) -> (PathBuf, Vec<OsString>) {
-    // A lower limit that is already set cannot be raised, and stays.
+    // Setting the limit fails if a lower one is already set, which then stays.
     const SCRIPT: &str = "ulimit -f \"$1\" 2>/dev/null; shift; exec \"$@\"";
     let blocks = most.div_ceil(BLOCK).to_string();
     let mut shell: Vec<OsString> = vec!["-c".into(), SCRIPT.into(), "sh".into(), blocks.into()];
@@ -331,7 +337,7 @@ fn limited(program: &Path, args: Vec<OsString>, most: u64) -> (PathBuf, Vec<OsSt
     ("/bin/sh".into(), shell)
 }
 
-/// Unit of the shell's limit, in bytes.
+/// Unit of `ulimit -f`, in bytes.
 const BLOCK: u64 = 512;
 
 /// Returns a command for ssh that asks nothing; `None` for another program, which may take other options.
@@ -344,11 +350,11 @@ fn in_batch_mode(command: &str) -> Option<String> {
 /// Returns git's error output, without its hints and without line breaks.
 fn without_hints(said: &str) -> String {
     let lines = said.lines().map(str::trim);
-    let told = lines.filter(|line| !line.is_empty() && !line.starts_with("hint:"));
-    let told: Vec<&str> = told.collect();
-    match told.is_empty() {
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("hint:"));
+    let lines: Vec<&str> = lines.collect();
+    match lines.is_empty() {
         true => "git says nothing".to_owned(),
-        false => told.join("; "),
+        false => lines.join("; "),
     }
 }
 

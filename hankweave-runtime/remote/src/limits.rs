@@ -1,4 +1,5 @@
-//! Limits on what a machine takes from a remote, so that small data there cannot fill the disk here (RUN-32).
+//! Limits on what a machine accepts from a remote, checked by clone and pull: small data on a remote can unpack to so much
+//! that it fills the disk (RUN-32).
 
 use hankweave_core::id::CheckpointSha;
 use hankweave_runtime::checkpoint::{CheckpointExtent, GitHistory};
@@ -9,7 +10,7 @@ use crate::error::RemoteError;
 use crate::git::Git;
 use crate::manifest::RecordManifest;
 
-/// Variable with the limit in bytes.
+/// Environment variable with the limit in bytes, such as `8GB`.
 pub const VARIABLE: &str = "HANKWEAVE_MAX_SIZE";
 
 /// Default of the limit, in bytes.
@@ -24,11 +25,11 @@ const LONGEST_LINE: usize = 64 << 10;
 pub struct ArrivalLimits {
     /// Limit in bytes, applied to git's fetch, to all files of the record, and to the files of each checkpoint.
     pub bytes: u64,
-    /// Files of the record, and files and folders of each checkpoint.
+    /// Maximum number of files of the record, and of files and folders of each checkpoint.
     pub entries: u64,
-    /// Git objects.
+    /// Maximum number of git objects.
     pub objects: u64,
-    /// Nested folders.
+    /// Maximum depth of nested folders.
     pub depth: usize,
 }
 
@@ -63,7 +64,7 @@ impl ArrivalLimits {
         })
     }
 
-    /// Returns no limits, for records that this machine wrote itself.
+    /// Returns limits that nothing exceeds, for records that this machine wrote itself.
     pub(crate) fn none() -> Self {
         Self {
             bytes: u64::MAX,
@@ -84,7 +85,8 @@ impl ArrivalLimits {
         self.check_extent("the record", extent)
     }
 
-    /// Checks the objects that arrived. None may be larger than the limit for all files, because each is read into memory.
+    /// Checks number and size of the fetched objects. No object may be larger than the limit for all files together, because
+    /// each is read into memory.
     pub(crate) async fn check_objects(&self, git: &Git) -> Result<(), RemoteError> {
         let arguments = [
             "cat-file",
@@ -108,8 +110,8 @@ impl ArrivalLimits {
             .await
     }
 
-    /// Checks the files of each checkpoint: one is restored now, and a rollback can restore any other. Folders count too, because a few folders that
-    /// contain one another repeatedly expand without end. Blocks.
+    /// Checks the files of each checkpoint: one is restored now, and a rollback can restore any other. Folders count too,
+    /// because a few git objects can describe an enormous number of nested folders. Blocks.
     pub(crate) fn check_checkpoints(
         &self,
         history: &GitHistory,
@@ -141,6 +143,7 @@ impl ArrivalLimits {
     }
 }
 
+/// Returns the error for `found` units of `of`, which may end with "has".
 fn too_large(of: &str, found: u64, unit: &str, limit: u64) -> RemoteError {
     let of = match of.ends_with("has") {
         true => of.to_owned(),

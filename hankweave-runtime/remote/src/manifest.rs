@@ -1,4 +1,4 @@
-//! Manifest of a record (RUN-29).
+//! Manifest of a record: the file in each record that lists its files, branches and sessions, and the rules for them (RUN-29).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::execution::RemoteExecution;
 /// Path of the manifest in the tree.
 pub(crate) const FILE: &str = "manifest.json";
 
-/// Version of the record on a remote; no other is written or read.
+/// Version of the format of a record; no other is written or read.
 pub const FORMAT: u64 = 1;
 
 /// Folder of the state directory's files in a record.
@@ -41,7 +41,7 @@ pub(crate) struct RecordManifest {
     pub(crate) number: u64,
     /// Last event number in the journal.
     pub(crate) last_event: u64,
-    /// File of the hank, relative to the execution directory, if it is in there.
+    /// File of the hank, relative to the execution directory; `None` if it is elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hank: Option<String>,
     /// Remaining facts about the invocation of the run.
@@ -49,9 +49,9 @@ pub(crate) struct RecordManifest {
     /// Checkpoint with the files that the next run finds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) checkpoint: Option<CheckpointSha>,
-    /// Branches of the checkpoints.
+    /// Branches of the checkpoints: name and newest commit.
     pub(crate) branches: BTreeMap<String, String>,
-    /// Length of each file, in bytes.
+    /// Files of the record: path and length in bytes.
     pub(crate) files: BTreeMap<String, u64>,
     /// Sessions in the record.
     pub(crate) sessions: Vec<SessionId>,
@@ -71,22 +71,22 @@ pub(crate) struct ExecutionMeta {
 }
 
 impl ExecutionMeta {
-    /// Returns the part of this file that does not depend on the machine, and that starts and reaches nothing on another one. `hank_is_along` says
-    /// that the hank is in the execution directory.
-    pub(crate) fn of(file: &[u8], hank_is_along: bool) -> Self {
+    /// Returns the part of the file execution-meta.json that is safe and useful on another machine. `has_hank` says that the
+    /// record has the hank, so that its path on this machine is not needed.
+    pub(crate) fn of(file: &[u8], has_hank: bool) -> Self {
         let file: Value = serde_json::from_slice(file).unwrap_or_default();
         let options = file["invocation"]["options"]
             .as_array()
             .cloned()
             .unwrap_or_default();
-        let hank_path = file["hankPath"].as_str().filter(|_| !hank_is_along);
+        let hank_path = file["hankPath"].as_str().filter(|_| !has_hank);
         Self {
             hank_path: hank_path.map(str::to_owned),
             options: harmless(&options),
         }
     }
 
-    /// Returns the file for a run in `root`, with the hank at `hank` inside it; `None` when no hank is known.
+    /// Returns the contents of execution-meta.json for a run in `root`, whose hank is at `hank` in there; `None` when no hank is known.
     pub(crate) fn file(&self, root: &Path, hank: Option<&str>) -> Option<Value> {
         let path = match hank {
             Some(hank) => root.join(hank),
@@ -104,7 +104,7 @@ impl ExecutionMeta {
     }
 }
 
-/// Returns the options that a hint may repeat on another machine (RUN-33).
+/// Returns the options that the hint for continuing the run may repeat on another machine (RUN-33).
 fn harmless(options: &[Value]) -> Vec<Value> {
     let is_harmless = |option: &&Value| {
         let given = GivenOption::deserialize(*option);
@@ -113,7 +113,7 @@ fn harmless(options: &[Value]) -> Vec<Value> {
     options.iter().filter(is_harmless).cloned().collect()
 }
 
-/// Returns the name of a hank on a command line.
+/// Returns the argument that names a hank on a command line: its folder, if the file has a usual name.
 fn place_of(hank: &str) -> &str {
     match hank.rsplit_once('/') {
         Some((folder, file)) if FILE_NAMES.contains(&file) => folder,
@@ -139,7 +139,7 @@ impl RecordManifest {
         Ok(manifest)
     }
 
-    /// Returns the paths of all pieces, in order, each with its file.
+    /// Returns all pieces, in order: the file, and the path of the piece in the tree of the record.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = (&str, String)> {
         self.files.iter().flat_map(|(file, length)| {
             let numbers = 0..length.div_ceil(PIECE);
@@ -147,22 +147,23 @@ impl RecordManifest {
         })
     }
 
-    /// Whether both manifests describe one history, ignoring which worker pushed them. Files that a restore saved do not count as news.
-    pub(crate) fn tells_the_same(&self, other: &Self) -> bool {
-        let is_history = |name: &String| !name.starts_with("recovery/");
+    /// Whether both manifests describe one history, whoever pushed them. Safety checkpoints are ignored.
+    pub(crate) fn is_same_history_as(&self, other: &Self) -> bool {
+        let is_safety = |name: &String| name.starts_with("recovery/");
         let branches = |manifest: &Self| {
             let branches = manifest.branches.clone().into_iter();
-            branches.filter(|(name, _)| is_history(name)).collect()
+            branches.filter(|(name, _)| !is_safety(name)).collect()
         };
-        let anybody = |manifest: &Self| Self {
+        let history_of = |manifest: &Self| Self {
             token: 0,
             number: 0,
             branches: branches(manifest),
             ..manifest.clone()
         };
-        anybody(self) == anybody(other)
+        history_of(self) == history_of(other)
     }
 
+    /// Checks the paths and names in the manifest.
     fn check(&self) -> Result<(), RemoteError> {
         for path in self.files.keys() {
             if !is_allowed(path) {
@@ -184,7 +185,7 @@ impl RecordManifest {
 }
 
 impl RecordManifest {
-    /// Checks that the hank is one of the files, and that these would make no git repository anywhere.
+    /// Checks the path of the hank, and that the hank's files would make no folder a git repository.
     fn check_hank(&self) -> Result<(), RemoteError> {
         let files = self
             .files
@@ -210,8 +211,8 @@ pub(crate) fn is_sha(text: &str) -> bool {
     text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Returns whether an entry of the state directory belongs to this machine alone, or travels in another way: checkpoints, locks, tokens, unfinished
-/// work. No version has ever put such an entry into a record.
+/// Whether an entry of the state directory belongs to one machine alone, such as locks, tokens and unfinished work, or
+/// reaches others in another way, as the checkpoints do. No version has ever put such an entry into a record.
 fn is_of_this_machine(name: &str) -> bool {
     const NAMES: [&str; 11] = [
         "execution-meta.json",
@@ -232,7 +233,7 @@ fn is_of_this_machine(name: &str) -> bool {
     set_aside || NAMES.contains(&name) || name.ends_with(".tmp")
 }
 
-/// Returns whether an entry of the state directory goes into a record, by the first name of its path. Only entries of the history of runs do.
+/// Whether an entry of the state directory, or a path inside one, goes into a record: only the history of runs does.
 pub(crate) fn is_of_a_record(path: &str) -> bool {
     const NAMES: [&str; 9] = [
         "state.json",
@@ -253,7 +254,7 @@ pub(crate) fn is_of_a_record(path: &str) -> bool {
     NAMES.iter().any(is_beneath)
 }
 
-/// Whether a record may hold a file at this path: it must lead to one of the three folders, and to nothing that git itself reads.
+/// Whether a record may hold a file at this path: it must be in one of the three folders, and no file that git itself reads.
 fn is_allowed(path: &str) -> bool {
     if check_written(path.as_bytes()).is_err() {
         return false;

@@ -1,4 +1,5 @@
-//! Push of a run: its record and checkpoints, compared with those of the remote (RUN-28, TASK-62).
+//! Push of a run: its record and checkpoints (RUN-28, TASK-62). The order: lock; read the local record; commit it if it has
+//! anything new; compare it with the remote's; exchange the remote's reference. A pull uses the first steps as well.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ use crate::record::{self, PreviousRecord, RecordDraft};
 use crate::snapshot::{self, RecordSnapshot};
 use crate::url::check_url;
 
-/// Number of pushes by others, between our look and our push, after which a push fails.
+/// Number of times that another machine may push between our comparison and our exchange before a push fails.
 const MOST_RACES: usize = 5;
 
 /// Source and target of a push.
@@ -31,7 +32,7 @@ const MOST_RACES: usize = 5;
 pub struct PushRequest {
     /// Remote to use in place of the remembered one, and to remember from now on.
     pub url: Option<String>,
-    /// Name of the history on the remote, unless named after its first run.
+    /// Name of the history on the remote; `None` for the remembered one, or one after the first run.
     pub execution: Option<RemoteExecution>,
     /// Fencing token of the task, 0 for none. A record that was pushed under a greater token is not replaced.
     pub token: u64,
@@ -58,7 +59,7 @@ pub struct Pushed {
     pub url: String,
     /// Name of the history on the remote.
     pub execution: RemoteExecution,
-    /// The record.
+    /// Commit of the record.
     pub record: String,
     /// Checkpoint that another machine starts with.
     pub checkpoint: Option<CheckpointSha>,
@@ -70,26 +71,26 @@ pub struct Pushed {
     pub history: HankweaveState,
 }
 
-/// Pushes the history of a directory. If a run is live there, pushes what a crash at this moment would leave.
+/// Pushes the history of a directory. During a live run this is the history that a crash at this moment would leave.
 ///
 /// # Errors
 ///
 /// [`RemoteError`]. When both sides continued, or a later owner has pushed, our record is first pushed under `kept/`.
-pub async fn push(world: &World, dir: &ExecutionDir, order: &PushRequest) -> Result<Pushed, RemoteError> {
+pub async fn push(world: &World, dir: &ExecutionDir, request: &PushRequest) -> Result<Pushed, RemoteError> {
     let (own, place) = (world.clone(), dir.clone());
-    let held = move || {
-        let lock = book::take(&*own.disk, &place)?;
+    let locked = move || {
+        let lock = book::lock(&*own.disk, &place)?;
         finish_pull(&own, &place)?;
         Ok::<_, RemoteError>(lock)
     };
-    let _lock = world.blocking.run(held).await?;
-    let local = LocalSide::read_local(world, dir, order).await?;
+    let _lock = world.blocking.run(locked).await?;
+    let local = LocalSide::read_local(world, dir, request).await?;
     let written = local.write().await?;
-    local.offer(&written, order).await
+    local.offer(&written, request).await
 }
 
-/// Finishes a pull that was killed when its record already counted: half of two records must not be pushed. A run finishes it at its start, so one that is
-/// live has nothing announced unless it is just starting.
+/// Finishes a pull that was killed after it announced its record: a mixture of two records must not be pushed. If a run is
+/// live, it has finished the pull at its start, unless it is just starting: then this fails.
 fn finish_pull(world: &World, dir: &ExecutionDir) -> Result<(), RemoteError> {
     if !arrival::is_announced(&*world.disk, dir) {
         return Ok(());
@@ -104,8 +105,10 @@ pub(crate) struct LocalSide<'w> {
     world: &'w World,
     dir: &'w ExecutionDir,
     pub(crate) git: Git,
-    pub(crate) book: RemoteTracking,
+    pub(crate) tracking: RemoteTracking,
+    /// The local record as it is now.
     pub(crate) draft: RecordDraft,
+    /// The record that this machine pushed last or started with.
     pub(crate) base: Option<PreviousRecord>,
     history: HankweaveState,
 }
@@ -114,7 +117,7 @@ pub(crate) struct LocalSide<'w> {
 #[derive(Debug)]
 pub(crate) struct WrittenRecord {
     pub(crate) commit: String,
-    /// Whether the record has nothing new compared with the previous one.
+    /// Whether nothing is new, so that `commit` is that of [`LocalSide::base`].
     pub(crate) is_base: bool,
 }
 
@@ -123,65 +126,65 @@ impl<'w> LocalSide<'w> {
     pub(crate) async fn read_local(
         world: &'w World,
         dir: &'w ExecutionDir,
-        order: &PushRequest,
+        request: &PushRequest,
     ) -> Result<Self, RemoteError> {
         let (own, place) = (world.clone(), dir.clone());
         let read = move || {
-            let book = remembered(&*own.disk, &place)?;
+            let tracking = remembered(&*own.disk, &place)?;
             let snapshot = snapshot::take(&own, &place)?;
-            make_own(&place.checkpoints())?;
-            Ok::<_, RemoteError>((book, snapshot))
+            reset_settings(&place.checkpoints())?;
+            Ok::<_, RemoteError>((tracking, snapshot))
         };
-        let (book, snapshot) = world.blocking.run(read).await?;
-        let book = book_for(order, book, &snapshot.state)?;
-        check_url(&book.url)?;
+        let (tracking, snapshot) = world.blocking.run(read).await?;
+        let tracking = tracking_for(request, tracking, &snapshot.state)?;
+        check_url(&tracking.url)?;
         let git = Git::new(world, &dir.checkpoints())?.without_questions().await?;
-        let base = match &book.head {
+        let base = match &tracking.head {
             Some(head) => PreviousRecord::read(&git, head).await?,
             None => None,
         };
         let branches = branches(&git).await?;
         let number = base.as_ref().map_or(0, |base| base.manifest.number + 1);
-        let manifest = manifest(&book.execution, &snapshot, branches, (order.token, number));
+        let manifest = manifest(&tracking.execution, &snapshot, branches, (request.token, number));
         let draft =
             RecordDraft::new(world, manifest, snapshot.contents, newest_time(&snapshot.state)).await?;
         Ok(Self {
             world,
             dir,
             git,
-            book,
+            tracking,
             draft,
             base,
             history: snapshot.state,
         })
     }
 
-    /// Commits the record, if it has anything new.
+    /// Commits the record if it has anything new, or a greater fencing token.
     pub(crate) async fn write(&self) -> Result<WrittenRecord, RemoteError> {
-        let later = |base: &PreviousRecord| base.manifest.token < self.draft.manifest.token;
+        let has_greater_token = |base: &PreviousRecord| base.manifest.token < self.draft.manifest.token;
         if let Some(base) = self
             .base
             .as_ref()
-            .filter(|base| self.draft.is_as(base) && !later(base))
+            .filter(|base| self.draft.has_same_contents_as(base) && !has_greater_token(base))
         {
             return Ok(WrittenRecord {
                 commit: base.commit.clone(),
                 is_base: true,
             });
         }
-        let known = self
+        let base_tips = self
             .base
             .as_ref()
             .map(|base| base.manifest.branches.values().collect::<Vec<_>>());
-        let known = known.unwrap_or_default();
-        let tips = self
+        let base_tips = base_tips.unwrap_or_default();
+        let new_tips = self
             .draft
             .manifest
             .branches
             .values()
-            .filter(|tip| !known.contains(tip));
+            .filter(|tip| !base_tips.contains(tip));
         let mut parents: Vec<String> = self.base.iter().map(|base| base.commit.clone()).collect();
-        parents.extend(tips.cloned());
+        parents.extend(new_tips.cloned());
         let before = self.base.as_ref().map(|base| base.commit.clone());
         let commit = self.draft.write(self.world, self.checkpoints(), before, parents);
         let commit = commit.await?;
@@ -192,12 +195,12 @@ impl<'w> LocalSide<'w> {
     }
 
     /// Pushes the record, if the remote's state permits it.
-    async fn offer(&self, ours: &WrittenRecord, order: &PushRequest) -> Result<Pushed, RemoteError> {
+    async fn offer(&self, ours: &WrittenRecord, request: &PushRequest) -> Result<Pushed, RemoteError> {
         let mut said = String::new();
         for _ in 0..MOST_RACES {
-            let there = head(&self.git, &self.book.url, &self.book.execution).await?;
-            let (there, replaces) = match there {
-                Some(there) if there == ours.commit => {
+            let remote_head = head(&self.git, &self.tracking.url, &self.tracking.execution).await?;
+            let (remote_head, replaces) = match remote_head {
+                Some(remote_head) if remote_head == ours.commit => {
                     let outcome = if ours.is_base {
                         PushOutcome::UpToDate
                     } else {
@@ -205,24 +208,26 @@ impl<'w> LocalSide<'w> {
                     };
                     return self.done(ours, outcome, None).await;
                 }
-                Some(there) => {
-                    let judged = self.compare_remote(&there, ours, order).await?;
-                    (Some(judged.record), judged.replaces)
+                Some(remote_head) => {
+                    let compared = self.compare_remote(&remote_head, ours, request).await?;
+                    (Some(compared.record), compared.replaces)
                 }
                 None => (None, false),
             };
-            let kept = there
+            let kept = remote_head
                 .as_ref()
                 .filter(|_| replaces)
-                .map(|there| self.book.execution.kept(there));
-            let pushed = self.exchange(there.as_deref(), ours, kept.as_deref()).await?;
+                .map(|remote_head| self.tracking.execution.kept(remote_head));
+            let pushed = self
+                .exchange(remote_head.as_deref(), ours, kept.as_deref())
+                .await?;
             if pushed.exit.is_success() {
                 return self.done(ours, PushOutcome::Pushed, kept).await;
             }
             said = pushed.said;
-            // Another machine was faster, the answer was lost, or pushing does not work at all. The next look at the remote shows which.
-            let moved = head(&self.git, &self.book.url, &self.book.execution).await?;
-            if moved == there {
+            // Another machine was faster, the answer was lost, or pushing does not work at all: then the remote's record is unchanged.
+            let head_now = head(&self.git, &self.tracking.url, &self.tracking.execution).await?;
+            if head_now == remote_head {
                 break;
             }
         }
@@ -230,18 +235,21 @@ impl<'w> LocalSide<'w> {
         Err(RemoteError::Git { action, said })
     }
 
-    /// Moves the record's reference from the commit seen there to ours. The same step creates the reference that keeps a replaced record.
+    /// Moves the record's reference on the remote from the commit `remote_head` to ours, if it still names that commit. The
+    /// same step creates the reference `kept`, for a replaced record.
     async fn exchange(
         &self,
-        there: Option<&str>,
+        remote_head: Option<&str>,
         ours: &WrittenRecord,
         kept: Option<&str>,
     ) -> Result<GitOutput, RemoteError> {
-        let (url, record) = (&self.book.url, self.book.execution.record());
-        let lease = format!("--force-with-lease={record}:{}", there.unwrap_or_default());
+        let (url, record) = (&self.tracking.url, self.tracking.execution.record());
+        let lease = format!("--force-with-lease={record}:{}", remote_head.unwrap_or_default());
         let mut arguments = vec!["push", "--quiet", "--no-verify", &lease];
         let move_to = format!("{}:{record}", ours.commit);
-        let keep = kept.zip(there).map(|(kept, there)| format!("{there}:{kept}"));
+        let keep = kept
+            .zip(remote_head)
+            .map(|(kept, remote_head)| format!("{remote_head}:{kept}"));
         if keep.is_some() {
             arguments.push("--atomic");
         }
@@ -251,25 +259,26 @@ impl<'w> LocalSide<'w> {
         Ok(pushed.without_secret(url))
     }
 
-    /// Returns whether our record may follow the remote's. If not, pushes ours under `kept/` and returns an error.
+    /// Returns the remote's record if ours may follow or replace it. Otherwise fails, and pushes our record under `kept/` if
+    /// it has anything that the remote lacks.
     async fn compare_remote(
         &self,
-        there: &str,
+        remote_head: &str,
         ours: &WrittenRecord,
-        order: &PushRequest,
+        request: &PushRequest,
     ) -> Result<RemoteRecord, RemoteError> {
-        let (record, theirs) = match self.base.as_ref().filter(|base| base.commit == *there) {
-            Some(base) => (there.to_owned(), base.manifest.clone()),
+        let (record, theirs) = match self.base.as_ref().filter(|base| base.commit == *remote_head) {
+            Some(base) => (remote_head.to_owned(), base.manifest.clone()),
             None => {
                 let limits = ArrivalLimits::of(self.world)?;
-                let record = fetch(&self.git, &self.book.url, &self.book.execution, &limits).await?;
+                let record = fetch(&self.git, &self.tracking.url, &self.tracking.execution, &limits).await?;
                 let theirs = record::manifest(&self.git, &record).await?;
                 (record, theirs)
             }
         };
-        if theirs.token > order.token {
+        if theirs.token > request.token {
             return Err(RemoteError::Superseded {
-                ours: order.token,
+                ours: request.token,
                 theirs: theirs.token,
                 kept: self.keep(ours).await,
             });
@@ -278,7 +287,7 @@ impl<'w> LocalSide<'w> {
             let replaces = false;
             return Ok(RemoteRecord { record, replaces });
         }
-        if theirs.token < order.token || order.replace {
+        if theirs.token < request.token || request.replace {
             let replaces = true;
             return Ok(RemoteRecord { record, replaces });
         }
@@ -297,6 +306,7 @@ impl<'w> LocalSide<'w> {
         self.dir.checkpoints()
     }
 
+    /// Whether the commit `old` is `new` or an ancestor of it.
     pub(crate) async fn is_ancestor(&self, old: &str, new: &str) -> Result<bool, RemoteError> {
         let arguments = ["merge-base", "--is-ancestor", old, new];
         Ok(self
@@ -309,7 +319,7 @@ impl<'w> LocalSide<'w> {
 
     /// Pushes our record under `kept/` and returns its reference; `None` if the push failed. The local record stays in any case.
     pub(crate) async fn keep(&self, ours: &WrittenRecord) -> Option<String> {
-        let (url, kept) = (&self.book.url, self.book.execution.kept(&ours.commit));
+        let (url, kept) = (&self.tracking.url, self.tracking.execution.kept(&ours.commit));
         let pair = format!("{}:{kept}", ours.commit);
         let arguments = ["push", "--quiet", "--no-verify", "--", url, &pair];
         let pushed = self.git.run("keep what was done here", &arguments).await;
@@ -319,22 +329,23 @@ impl<'w> LocalSide<'w> {
         pushed.is_ok().then_some(kept)
     }
 
+    /// Remembers the pushed record, and returns the result of the push.
     async fn done(
         &self,
         ours: &WrittenRecord,
         outcome: PushOutcome,
         kept: Option<String>,
     ) -> Result<Pushed, RemoteError> {
-        let book = RemoteTracking {
+        let tracking = RemoteTracking {
             head: Some(ours.commit.clone()),
-            ..self.book.clone()
+            ..self.tracking.clone()
         };
-        let (disk, dir, note) = (self.world.disk.clone(), self.dir.clone(), book.clone());
+        let (disk, dir, note) = (self.world.disk.clone(), self.dir.clone(), tracking.clone());
         self.world.blocking.run(move || note.write(&*disk, &dir)).await?;
         Ok(Pushed {
             outcome,
-            url: book.url,
-            execution: book.execution,
+            url: tracking.url,
+            execution: tracking.execution,
             record: ours.commit.clone(),
             checkpoint: self.draft.manifest.checkpoint.clone(),
             kept,
@@ -344,9 +355,9 @@ impl<'w> LocalSide<'w> {
     }
 }
 
-/// Makes sure that git finds only our settings in this repository. The settings of a folder from elsewhere may name programs and other addresses
-/// (CLI-62). Blocks.
-fn make_own(repository: &Path) -> Result<(), RemoteError> {
+/// Makes sure that git finds only our settings in this repository. A folder that was copied from elsewhere may have settings
+/// that name programs and other addresses (CLI-62). Blocks.
+fn reset_settings(repository: &Path) -> Result<(), RemoteError> {
     match GitHistory::open(repository) {
         Ok(Some(_)) => Ok(write_settings(repository)?),
         Ok(None) => Ok(()),
@@ -354,31 +365,32 @@ fn make_own(repository: &Path) -> Result<(), RemoteError> {
     }
 }
 
-/// State of the remote.
+/// The remote's record, which ours may follow or replace.
 struct RemoteRecord {
+    /// Its commit.
     record: String,
-    /// Whether the remote's record is not an ancestor of ours and gives way.
+    /// Whether ours replaces it, because it is no ancestor of ours.
     replaces: bool,
 }
 
-/// Returns the target and name of the push.
-fn book_for(
-    order: &PushRequest,
+/// Returns the remote and the name of the history for a push, and the previous record if the name is unchanged.
+fn tracking_for(
+    request: &PushRequest,
     known: Option<RemoteTracking>,
     state: &HankweaveState,
 ) -> Result<RemoteTracking, RemoteError> {
-    let arrived = known.as_ref().is_some_and(|book| book.arrived);
-    let arrived_at = known.as_ref().and_then(|book| book.arrived_at);
+    let arrived = known.as_ref().is_some_and(|tracking| tracking.arrived);
+    let arrived_at = known.as_ref().and_then(|tracking| tracking.arrived_at);
     let (known_url, known_name, head) = match known {
-        Some(book) => (Some(book.url), Some(book.execution), book.head),
+        Some(tracking) => (Some(tracking.url), Some(tracking.execution), tracking.head),
         None => (None, None, None),
     };
     let first = state.runs.back().map(|run| RemoteExecution::of_run(&run.run_id));
-    let execution = order.execution.clone().or(known_name.clone()).or(first);
+    let execution = request.execution.clone().or(known_name.clone()).or(first);
     let execution = execution.ok_or(RemoteError::NothingRecorded)?;
     Ok(RemoteTracking {
-        url: order.url.clone().or(known_url).ok_or(RemoteError::NoRemote)?,
-        // Another remote has what the first one had, or gets all of it.
+        url: request.url.clone().or(known_url).ok_or(RemoteError::NoRemote)?,
+        // Also for another remote: it has the previous record already, or gets that with the push.
         head: head.filter(|_| known_name.as_ref() == Some(&execution)),
         execution,
         arrived,
@@ -434,7 +446,8 @@ fn newest_time(state: &HankweaveState) -> Timestamp {
     newest.unwrap_or(Timestamp::from_millis(0))
 }
 
-/// Returns the checkpoint with the files that the next run finds: the newest one of the newest run that has any.
+/// Returns the checkpoint with the files that the next run finds. That is the tip of the newest run's branch, else the
+/// checkpoint with which that run started, else those of an older run, else the initial checkpoint.
 pub(crate) fn current_checkpoint(
     state: &HankweaveState,
     branches: &BTreeMap<String, String>,
@@ -443,12 +456,12 @@ pub(crate) fn current_checkpoint(
         let tip = branches
             .get(&run.git_branch)
             .map(|tip| CheckpointSha::new(tip.as_str()));
-        let begun = || {
+        let source = || {
             run.starting_conditions
                 .source()
                 .map(|source| source.checkpoint_sha.clone())
         };
-        tip.or_else(begun).filter(|sha| is_sha(sha.as_str()))
+        tip.or_else(source).filter(|sha| is_sha(sha.as_str()))
     };
     let newest = state.runs.iter().find_map(|run| of_run(run));
     newest.or_else(|| state.initial_checkpoint.clone())

@@ -18,20 +18,21 @@ use crate::manifest::{FILE, RecordManifest};
 /// Longest entry of a tree, in bytes.
 const LONGEST_ENTRY: usize = 64 << 10;
 
-/// Blob names of a record's pieces, by path.
+/// Pieces of a record: path in its tree, and git's name for the content.
 pub(crate) type Pieces = BTreeMap<String, String>;
 
-/// Record that is written or about to be written.
+/// Record to be written.
 #[derive(Debug)]
 pub(crate) struct RecordDraft {
     /// Time of the commit, fixed so that a record always gets the same name.
     pub(crate) at: Timestamp,
     pub(crate) manifest: RecordManifest,
+    /// Files of the record, without the manifest.
     pub(crate) contents: Arc<Vec<RecordFile>>,
     pub(crate) pieces: Pieces,
 }
 
-/// Record before this one.
+/// Record before the one to be written.
 #[derive(Debug)]
 pub(crate) struct PreviousRecord {
     pub(crate) commit: String,
@@ -56,7 +57,7 @@ impl PreviousRecord {
 }
 
 impl RecordDraft {
-    /// Creates a draft and names the pieces of these files.
+    /// Creates a draft of these files, and computes the names of their pieces.
     pub(crate) async fn new(
         world: &World,
         manifest: RecordManifest,
@@ -82,9 +83,9 @@ impl RecordDraft {
         })
     }
 
-    /// Whether this draft has nothing new.
-    pub(crate) fn is_as(&self, earlier: &PreviousRecord) -> bool {
-        self.manifest.tells_the_same(&earlier.manifest) && self.pieces == earlier.pieces
+    /// Whether this draft has nothing new compared with an earlier record.
+    pub(crate) fn has_same_contents_as(&self, earlier: &PreviousRecord) -> bool {
+        self.manifest.is_same_history_as(&earlier.manifest) && self.pieces == earlier.pieces
     }
 
     /// Writes a commit with these parents into the checkpoint repository, and returns its name. Pieces of the record `before` are not written again.

@@ -1,4 +1,5 @@
-//! Session files of agents: collected on one machine, installed on another where the agent looks for them (RUN-27).
+//! Session files of agents: a push collects them, a clone or pull installs them on another machine where the agent looks for
+//! them (RUN-27).
 
 mod claude;
 mod codex;
@@ -22,7 +23,7 @@ use crate::error::RemoteError;
 use crate::files::{add, walk};
 use crate::manifest::{RecordManifest, SESSIONS, STATE};
 
-/// Limit of sessions in a record. The newest are taken, because a run continues one of these.
+/// Maximum number of sessions in a record. The newest are taken, because a run continues one of these.
 const MOST: usize = 64;
 
 /// Size limit of a file of a session or a hank, in bytes. A larger one fails the clone or pull.
@@ -31,7 +32,9 @@ pub(crate) const MAX_BYTES: u64 = 512 << 20;
 /// Sessions that a record names.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
+    /// Sessions whose files are in the record.
     pub(crate) taken: Vec<SessionId>,
+    /// Sessions whose files are not in the record.
     pub(crate) left_behind: Vec<SessionId>,
 }
 
@@ -40,14 +43,17 @@ pub(crate) struct Sessions {
 struct SessionFile {
     /// Path inside the folder of all sessions, with `/`.
     name: String,
+    /// Path on this machine.
     path: PathBuf,
 }
 
-/// Session folders of this machine. Folders of all sessions are listed once.
+/// Session folders of this machine.
 struct SessionDirs<'w> {
     world: &'w World,
     dir: &'w ExecutionDir,
+    /// All session files of codex, listed once.
     codex: OnceCell<Vec<SessionFile>>,
+    /// All session files of pi, listed once.
     pi: OnceCell<Vec<SessionFile>>,
 }
 
@@ -64,7 +70,7 @@ impl<'w> SessionDirs<'w> {
     /// Adds the files that any agent keeps for this session.
     fn collect(&self, session: &str, contents: &mut Vec<RecordFile>) -> Result<(), RemoteError> {
         let (world, work_dir, before) = (self.world, self.dir.root(), contents.len());
-        of_scripted(world, self.dir, session, contents)?;
+        collect_scripted(world, self.dir, session, contents)?;
         claude::collect(world, work_dir, session, contents)?;
         if contents.len() == before {
             let files = self.codex.get_or_init(|| codex::files(world, work_dir));
@@ -78,7 +84,7 @@ impl<'w> SessionDirs<'w> {
     }
 }
 
-/// Adds the session files of this state.
+/// Adds the files of the sessions in `state` to `contents`; returns which sessions have files there.
 pub(crate) fn collect(
     world: &World,
     dir: &ExecutionDir,
@@ -99,7 +105,7 @@ pub(crate) fn collect(
     Ok(sessions)
 }
 
-/// Returns all sessions, those of the newest runs first.
+/// Returns all sessions in `state`, those of the newest runs first.
 pub(crate) fn of(state: &HankweaveState) -> Vec<SessionId> {
     let codons = state.runs.iter().flat_map(|run| run.codons.iter().rev());
     let named = codons.filter_map(|codon| codon.agent_session_id());
@@ -110,13 +116,14 @@ pub(crate) fn of(state: &HankweaveState) -> Vec<SessionId> {
         .collect()
 }
 
-/// Whether a session id can only be the name of a file.
+/// Whether a session id is safe as a part of file names.
 fn is_plain(session: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     !session.is_empty() && session.bytes().all(plain)
 }
 
-fn of_scripted(
+/// Adds the file that the scripted agent keeps for this session.
+fn collect_scripted(
     world: &World,
     dir: &ExecutionDir,
     session: &str,
@@ -127,13 +134,13 @@ fn of_scripted(
     add(&*world.disk, &path, &format!("{STATE}/tmp/{name}"), contents)
 }
 
-/// Returns the folder of an agent that works in `work_dir`, from the variables of this process.
+/// Returns the agent's own folder, for an agent that works in `work_dir`, according to the variables of this process.
 fn home(world: &World, work_dir: &Path, folder: AgentFolder) -> Option<PathBuf> {
     folder.path(work_dir, |name| world.environment.get(name))
 }
 
 /// Returns the files in a folder and its subfolders, in order. A folder that cannot be read counts as empty.
-fn found(world: &World, folder: &Path) -> Vec<SessionFile> {
+fn session_files(world: &World, folder: &Path) -> Vec<SessionFile> {
     let mut files = Vec::new();
     if let Err(error) = walk(&*world.disk, folder, "", 0, &mut files) {
         tracing::warn!(%error, "sessions of agents that cannot be looked at do not come along");
@@ -147,15 +154,15 @@ fn found(world: &World, folder: &Path) -> Vec<SessionFile> {
         .collect()
 }
 
-/// Installs a file of a record's `sessions` on this machine, for a run in `work_dir`. Ignores a file whose place is unknown.
+/// Installs `file`, a path in a record's folder `sessions`, on this machine, for a run in `work_dir`. Ignores a file whose path here is unknown.
 pub(crate) fn install_session(
     world: &World,
     work_dir: &Path,
     file: &str,
     bytes: &[u8],
 ) -> Result<(), RemoteError> {
-    match placed(world, work_dir, file, bytes) {
-        Some((place, bytes)) => put(&*world.disk, &place, &bytes),
+    match destination(world, work_dir, file, bytes) {
+        Some((place, bytes)) => write_longer(&*world.disk, &place, &bytes),
         None => Ok(()),
     }
 }
@@ -169,7 +176,11 @@ pub(crate) fn check(manifest: &RecordManifest) -> Result<(), RemoteError> {
         let mut named = manifest.sessions.iter().map(SessionId::as_str);
         named.any(|session| belongs_to(file, session))
     };
-    match manifest.files.keys().find(|file| is_one(file) && !is_named(file)) {
+    match manifest
+        .files
+        .keys()
+        .find(|file| is_session_file(file) && !is_named(file))
+    {
         None => Ok(()),
         Some(file) => Err(RemoteError::corrupt(format!(
             "the file `{}` is of none of its sessions",
@@ -178,8 +189,8 @@ pub(crate) fn check(manifest: &RecordManifest) -> Result<(), RemoteError> {
     }
 }
 
-/// Whether a file of a record belongs to a session, and not to a run.
-fn is_one(file: &str) -> bool {
+/// Whether a file of a record is a session file of an agent.
+fn is_session_file(file: &str) -> bool {
     let scripted = |file: &str| {
         file.strip_prefix(STATE)
             .is_some_and(|rest| rest.starts_with(SCRIPTED))
@@ -187,8 +198,8 @@ fn is_one(file: &str) -> bool {
     file.split('/').next() == Some(SESSIONS) || scripted(file)
 }
 
-/// Whether an agent keeps this file of a record for the session, judged by the name. Files of agents that this version does not know pass, but are
-/// never installed.
+/// Whether an agent keeps this file of a record for the session, by the name of the file. True for files of agents that
+/// this version does not know; these are never installed.
 fn belongs_to(file: &str, session: &str) -> bool {
     if !is_plain(session) {
         return false;
@@ -222,7 +233,8 @@ fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && name.bytes().all(plain)
 }
 
-fn placed<'b>(
+/// Returns path and contents of a session file on this machine; `None` if its path here is unknown.
+fn destination<'b>(
     world: &World,
     work_dir: &Path,
     file: &str,
@@ -240,8 +252,8 @@ fn placed<'b>(
     })
 }
 
-/// Writes a file, unless an existing one continues it or has other contents.
-fn put(disk: &dyn Disk, place: &Path, bytes: &[u8]) -> Result<(), RemoteError> {
+/// Writes a file that is missing, or whose existing contents are the beginning of `bytes`. Any other existing file stays.
+fn write_longer(disk: &dyn Disk, place: &Path, bytes: &[u8]) -> Result<(), RemoteError> {
     let present = match disk.read(place, MAX_BYTES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         read => read.map_err(IoError::at("read", place))?,
@@ -254,7 +266,7 @@ fn put(disk: &dyn Disk, place: &Path, bytes: &[u8]) -> Result<(), RemoteError> {
         .map_err(|error| IoError::at("write", place)(error).into())
 }
 
-/// Whether this machine has a session that is not in the record.
+/// Whether this machine has files of the session.
 pub(crate) fn is_here(world: &World, dir: &ExecutionDir, session: &SessionId) -> bool {
     let mut found = Vec::new();
     is_plain(session.as_str())

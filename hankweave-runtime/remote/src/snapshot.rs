@@ -1,4 +1,5 @@
-//! Record of an execution directory at one moment, also while a run works in it: what a start would find after a crash at that moment (RUN-28).
+//! Contents of a record, read from an execution directory for a push. While a run works in the directory, they are what a
+//! start would find after a crash at that moment (RUN-28).
 
 use std::path::{Path, PathBuf};
 
@@ -20,10 +21,10 @@ use crate::files::{add, list, walk};
 use crate::manifest::{ExecutionMeta, HANK, STATE, is_of_a_record};
 use crate::sessions::{self, Sessions};
 
-/// Number of reads of state.json, which a live run replaces every now and then.
+/// Maximum number of times that state.json is read again, because a live run replaces it now and then.
 const MOST_LOOKS: usize = 20;
 
-/// Size limit of the note about the run's invocation, in bytes. A larger file is not ours.
+/// Longest execution-meta.json that is read, in bytes; ours are shorter.
 const MAX_META_BYTES: u64 = 1 << 20;
 
 /// Contents of a record, without the checkpoints.
@@ -31,8 +32,9 @@ const MAX_META_BYTES: u64 = 1 << 20;
 pub(crate) struct RecordSnapshot {
     pub(crate) state: HankweaveState,
     pub(crate) contents: Vec<RecordFile>,
+    /// Last event number in the journal.
     pub(crate) last_event: u64,
-    /// File of the hank, relative to the execution directory, if it is in there.
+    /// File of the hank, relative to the execution directory; `None` if it is elsewhere.
     pub(crate) hank: Option<String>,
     pub(crate) meta: ExecutionMeta,
     pub(crate) sessions: Sessions,
@@ -42,17 +44,17 @@ pub(crate) struct RecordSnapshot {
 pub(crate) fn take(world: &World, dir: &ExecutionDir) -> Result<RecordSnapshot, RemoteError> {
     let disk = &*world.disk;
     let is_live = live_record(disk, &*world.identity, &dir.state_dir()).is_some();
-    let found = find(world, dir)?;
+    let found = find_state(world, dir)?;
     let state = document(&found)?;
     let last = match is_live {
-        // Later entries of the journal belong to a later state.
+        // The run may have written later entries of the journal since the state was read.
         true => found.log.last_seq(),
         false => u64::MAX,
     };
-    let mut contents = of_state(disk, dir, &found)?;
-    let last_event = journal(disk, dir, last, &mut contents)?;
-    others(disk, &dir.state_dir(), &mut contents)?;
-    let hank = of_hank(disk, dir, &mut contents);
+    let mut contents = state_files(disk, dir, &found)?;
+    let last_event = add_journal(disk, dir, last, &mut contents)?;
+    add_others(disk, &dir.state_dir(), &mut contents)?;
+    let hank = add_hank(disk, dir, &mut contents);
     let path = dir.execution_meta();
     let meta = read_if_present(disk, &path, MAX_META_BYTES).map_err(IoError::at("read", &path))?;
     let meta = ExecutionMeta::of(&meta.unwrap_or_default(), hank.is_some());
@@ -73,11 +75,11 @@ pub(crate) fn take(world: &World, dir: &ExecutionDir) -> Result<RecordSnapshot, 
 ///
 /// [`RemoteError::NothingRecorded`] when there is none, [`RemoteError::Unreadable`] when it cannot be read.
 pub fn history(world: &World, dir: &ExecutionDir) -> Result<HankweaveState, RemoteError> {
-    document(&find(world, dir)?)
+    document(&find_state(world, dir)?)
 }
 
-/// Reads a state and a log that match.
-fn find(world: &World, dir: &ExecutionDir) -> Result<FoundState, RemoteError> {
+/// Reads state.json and the state log, again until they match or the attempts are used up.
+fn find_state(world: &World, dir: &ExecutionDir) -> Result<FoundState, RemoteError> {
     let files = StateFiles::new(world.disk.clone(), None, dir.state_dir());
     let unreadable = |error: &dyn std::error::Error| RemoteError::Unreadable {
         why: error.to_string(),
@@ -101,8 +103,8 @@ pub(crate) fn document(found: &FoundState) -> Result<HankweaveState, RemoteError
     let recovered = peek(found, false, Vec::new);
     if recovered.history_was_reset || !matches!(recovered.source, StateSource::Primary | StateSource::Backup)
     {
-        let told = recovered.primary_problems.iter().map(ToString::to_string);
-        let why = told.collect::<Vec<_>>().join("; ");
+        let problems = recovered.primary_problems.iter().map(ToString::to_string);
+        let why = problems.collect::<Vec<_>>().join("; ");
         return match found.primary {
             FoundFile::Absent if !found.traces => Err(RemoteError::NothingRecorded),
             _ => Err(RemoteError::Unreadable {
@@ -116,7 +118,12 @@ pub(crate) fn document(found: &FoundState) -> Result<HankweaveState, RemoteError
     }
 }
 
-fn of_state(disk: &dyn Disk, dir: &ExecutionDir, found: &FoundState) -> Result<Vec<RecordFile>, RemoteError> {
+/// Returns state.json, or its backup, and the state log.
+fn state_files(
+    disk: &dyn Disk,
+    dir: &ExecutionDir,
+    found: &FoundState,
+) -> Result<Vec<RecordFile>, RemoteError> {
     let mut contents = Vec::new();
     let mut add = |name: &str, bytes: Vec<u8>| {
         contents.push(RecordFile {
@@ -141,8 +148,8 @@ fn of_state(disk: &dyn Disk, dir: &ExecutionDir, found: &FoundState) -> Result<V
     Ok(contents)
 }
 
-/// Adds the complete lines of the journal up to a number, and returns the last number.
-fn journal(
+/// Adds the complete lines of the journal with event numbers up to `last`, and returns the greatest of these numbers.
+fn add_journal(
     disk: &dyn Disk,
     dir: &ExecutionDir,
     last: u64,
@@ -164,7 +171,7 @@ fn journal(
     Ok(last_event)
 }
 
-/// Returns the length of the complete lines with numbers up to `last`, and the greatest of these numbers.
+/// Returns the length in bytes of the complete lines with event numbers up to `last`, and the greatest of these numbers.
 fn lines_up_to(disk: &dyn Disk, file: &Path, length: u64, last: u64) -> std::io::Result<(u64, Option<u64>)> {
     let (mut whole, mut newest) = (0, None);
     let (mut read, mut line): (u64, Vec<u8>) = (0, Vec::new());
@@ -193,19 +200,20 @@ fn lines_up_to(disk: &dyn Disk, file: &Path, length: u64, last: u64) -> std::io:
     Ok((whole, newest))
 }
 
+/// Returns the event number at the start of a line.
 fn number_of(line: &[u8]) -> Option<u64> {
     let digits = line.strip_prefix(b"{\"seq\":")?;
     let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
     std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
 }
 
-/// Adds the remaining entries of the state directory.
-fn others(disk: &dyn Disk, state_dir: &Path, contents: &mut Vec<RecordFile>) -> Result<(), RemoteError> {
-    let has_its_own_way = |name: &str| matches!(name, "events" | "state.json" | "state.log");
+/// Adds the remaining entries of the state directory that belong to a record.
+fn add_others(disk: &dyn Disk, state_dir: &Path, contents: &mut Vec<RecordFile>) -> Result<(), RemoteError> {
+    let is_added_before = |name: &str| matches!(name, "events" | "state.json" | "state.log");
     for name in list(disk, state_dir)? {
         let Some(name) = name
             .to_str()
-            .filter(|name| is_of_a_record(name) && !has_its_own_way(name))
+            .filter(|name| is_of_a_record(name) && !is_added_before(name))
         else {
             continue;
         };
@@ -214,8 +222,9 @@ fn others(disk: &dyn Disk, state_dir: &Path, contents: &mut Vec<RecordFile>) -> 
     Ok(())
 }
 
-/// Adds the hank and the files that it names, if the hank is in the execution directory: checkpoints leave these out.
-fn of_hank(disk: &dyn Disk, dir: &ExecutionDir, contents: &mut Vec<RecordFile>) -> Option<String> {
+/// Adds the hank and the files that it names, if the hank is in the execution directory; checkpoints do not have these
+/// files. Returns the path of the hank's file, relative to that directory.
+fn add_hank(disk: &dyn Disk, dir: &ExecutionDir, contents: &mut Vec<RecordFile>) -> Option<String> {
     let loaded = inspect::last_hank(disk, dir).ok()??;
     let folder = loaded.root.strip_prefix(dir.root()).ok()?;
     let own = folder.join(loaded.file.file_name()?);
@@ -232,8 +241,8 @@ fn of_hank(disk: &dyn Disk, dir: &ExecutionDir, contents: &mut Vec<RecordFile>) 
     };
     for path in std::iter::once(&own).chain(&named) {
         let place = format!("{HANK}/{}", path.to_str()?);
-        let known = |content: &RecordFile| content.path == place;
-        if !contents.iter().any(known)
+        let is_added = |content: &RecordFile| content.path == place;
+        if !contents.iter().any(is_added)
             && let Err(error) = add(disk, &dir.root().join(path), &place, contents)
         {
             tracing::warn!(%error, "a file of the hank does not come along");

@@ -1,4 +1,5 @@
-//! Unpacking of a record's files from the repository into a folder.
+//! Unpacking of a record's files from the repository into a folder: one `git cat-file` prints all pieces, in the order in
+//! which they are written.
 
 use std::path::PathBuf;
 
@@ -19,15 +20,15 @@ const ACTION: &str = "read the record";
 /// Longest line with which git announces a piece, in bytes.
 const LONGEST_HEAD: u64 = 200;
 
-/// Writes each file to its new path, as `goes_to` returns it. Skips files without one.
+/// Writes each file to its new path, as `destination` returns it. Skips files without one.
 pub(crate) async fn unpack(
     world: &World,
     git: &Git,
     manifest: &RecordManifest,
     pieces: &Pieces,
-    goes_to: &(dyn Fn(&str) -> Option<PathBuf> + Sync),
+    destination: &(dyn Fn(&str) -> Option<PathBuf> + Sync),
 ) -> Result<(), RemoteError> {
-    let wanted = manifest.pieces().filter(|(file, _)| goes_to(file).is_some());
+    let wanted = manifest.pieces().filter(|(file, _)| destination(file).is_some());
     let names = wanted.filter_map(|(_, piece)| pieces.get(&piece));
     let wanted: String = names.map(|name| format!("{name}\n")).collect();
     let stdin = match wanted.is_empty() {
@@ -39,7 +40,7 @@ pub(crate) async fn unpack(
     let mut printed = BufReader::with_capacity(64 << 10, printed);
     let read = async {
         for (file, length) in &manifest.files {
-            let Some(place) = goes_to(file) else { continue };
+            let Some(place) = destination(file) else { continue };
             let mut out = create(world, place).await?;
             let mut written = 0;
             for number in 0..length.div_ceil(PIECE) {
@@ -62,6 +63,7 @@ pub(crate) async fn unpack(
     }));
     drop(printed);
     if read.is_err() {
+        // The error to report is that of reading.
         let _ = process
             .control
             .signal_group(hankweave_runtime::world::process::GroupSignal::Kill);
@@ -71,6 +73,7 @@ pub(crate) async fn unpack(
     answer.or_refused(ACTION).map(drop)
 }
 
+/// A file that is being written, with its path.
 type OutputFile = (PathBuf, Box<dyn AppendFile>);
 
 async fn create(world: &World, path: PathBuf) -> Result<OutputFile, RemoteError> {
@@ -116,6 +119,7 @@ async fn next(printed: &mut BufReader<impl AsyncRead + Unpin>, path: &str) -> Re
         _ => None,
     };
     let length = length.filter(|length| *length <= PIECE).ok_or_else(damaged)?;
+    // A line break follows the content.
     let mut piece = vec![0; length as usize + 1];
     printed.read_exact(&mut piece).await.map_err(|_| damaged())?;
     piece.pop();

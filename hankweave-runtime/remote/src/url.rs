@@ -1,4 +1,4 @@
-//! Addresses of remotes.
+//! Addresses of remotes: checked before git gets them, and without passwords for messages.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ fn without_password(url: &str) -> Option<String> {
     Some(format!("{scheme}://{user}:***@{host}/{path}"))
 }
 
-/// Makes the address of a local folder absolute, because git runs in another folder.
+/// Makes the address of an existing local folder absolute, because git runs in another folder. Other addresses stay.
 #[must_use]
 pub fn absolute(world: &World, url: &str) -> String {
     let is_local = !url.contains("://") && !url.split('/').next().unwrap_or_default().contains(':');

@@ -25,8 +25,8 @@ pub(crate) fn shape(
     pieces: &Pieces,
     before: Option<&PreviousRecord>,
 ) -> Result<(), RemoteError> {
-    let told: Vec<String> = manifest.pieces().map(|(_, piece)| piece).collect();
-    if !told.iter().eq(pieces.keys()) {
+    let listed: Vec<String> = manifest.pieces().map(|(_, piece)| piece).collect();
+    if !listed.iter().eq(pieces.keys()) {
         return Err(RemoteError::corrupt("its manifest and its files differ"));
     }
     let Some(before) = before.map(|before| &before.manifest) else {
@@ -64,7 +64,7 @@ pub(crate) fn content(
     {
         return Err(RemoteError::corrupt("it brings a session of none of its runs"));
     }
-    journal(world, dir, manifest)?;
+    check_journal(world, dir, manifest)?;
     let damaged = |error: &(dyn std::error::Error + 'static)| RemoteError::corrupt(chain(error));
     let history = GitHistory::open(&dir.checkpoints()).map_err(|error| damaged(&error))?;
     let history = history.ok_or_else(|| RemoteError::corrupt("it has no checkpoints"))?;
@@ -95,7 +95,8 @@ pub(crate) fn content(
     }
 }
 
-fn journal(world: &World, dir: &ExecutionDir, manifest: &RecordManifest) -> Result<(), RemoteError> {
+/// Checks that the journal is complete, in order, and ends with the manifest's last event.
+fn check_journal(world: &World, dir: &ExecutionDir, manifest: &RecordManifest) -> Result<(), RemoteError> {
     let mut tail = JournalTail::new(Arc::clone(&world.disk), dir.events(), 0);
     let (mut last, mut in_order) = (0, true);
     let passed = tail.read(|line| {

@@ -1,4 +1,5 @@
-//! Removing checkpoints, and the objects that nothing needs any more (RUN-23).
+//! Cleanup of a checkpoint repository: removes the named checkpoints from all branches, then the objects that nothing
+//! needs any more (RUN-23).
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -13,17 +14,19 @@ use super::prune;
 use super::repository::{name_of, unless_missing};
 use crate::world::disk::{open_dir, sync_file_system};
 
-/// Outcome for a branch.
+/// What the cleanup does to a branch.
 enum Fate {
     Stays,
-    /// It ends at an older commit then.
+    /// The branch is moved back to this older commit.
     Back(Oid),
     Deleted,
 }
 
 /// A branch, or another reference, before a cleanup.
 struct Branch {
+    /// Full name of the reference, such as `refs/heads/main`.
     name: String,
+    /// Newest commit before the cleanup.
     tip: Oid,
     fate: Fate,
 }
@@ -46,7 +49,7 @@ pub(super) fn clean(
             Fate::Deleted => repository.find_reference(&branch.name)?.delete()?,
         }
     }
-    git_format::remove_others(repository, &needed)
+    git_format::remove_unneeded(repository, &needed)
 }
 
 /// How many bytes [`clean`] would free now. Changes nothing.
@@ -56,7 +59,7 @@ pub(super) fn measure(
     keep: &[CheckpointSha],
 ) -> Result<u64, git2::Error> {
     let branches = branches(repository, gone, keep)?;
-    git_format::length_of_others(repository, &needed(repository, &branches, keep)?)
+    git_format::length_of_unneeded(repository, &needed(repository, &branches, keep)?)
 }
 
 /// Returns every reference with its new target: a branch ends at its newest checkpoint that stays, and a branch without
@@ -90,23 +93,23 @@ fn fate(
     let Some(branch) = name.strip_prefix("refs/heads/") else {
         return Ok(Fate::Stays);
     };
-    // Of a run that never began.
-    let is_nobodys = branch.starts_with(EARLIER_BEGINNING) && !keep.contains(&name_of(tip));
-    if !gone.contains(&name_of(tip)) && !is_nobodys {
+    // The files before a run that was never recorded.
+    let is_unneeded = branch.starts_with(EARLIER_BEGINNING) && !keep.contains(&name_of(tip));
+    if !gone.contains(&name_of(tip)) && !is_unneeded {
         return Ok(Fate::Stays);
     }
     if branch.starts_with(EARLIER_BEGINNING) || branch.starts_with(prune::PREFIX) {
         return Ok(Fate::Deleted);
     }
-    Ok(match stays(reader, tip, gone)? {
-        // With the first commit it would name nothing of its own.
+    Ok(match newest_remaining(reader, tip, gone)? {
+        // All branches begin with the first commit of the repository: a branch that ended there would have no checkpoint of its own.
         Some((commit, is_first)) if !is_first || branch == MAIN => Fate::Back(commit),
         _ => Fate::Deleted,
     })
 }
 
-/// Returns the first commit on the line of `tip` that is not in `gone`, and whether the repository begins with it.
-fn stays(
+/// Returns the newest commit on the line of `tip` that is not in `gone`, and whether the repository begins with it.
+fn newest_remaining(
     reader: &ObjectReader<'_>,
     tip: Oid,
     gone: &BTreeSet<CheckpointSha>,
@@ -136,7 +139,8 @@ fn move_back(repository: &Repository, name: &str, from: Oid, to: Oid) -> Result<
     write().map_err(as_git)
 }
 
-/// Every object that a branch will lead to, what was pushed last (RUN-31) or one of `keep`. What is missing already leads nowhere.
+/// Returns every object that is reachable from a branch after the cleanup, from the newest pushed record (RUN-31) or from
+/// one of `keep`. A missing object adds only its own id.
 fn needed(
     repository: &Repository,
     branches: &[Branch],

@@ -21,17 +21,18 @@ pub struct Counts {
 }
 
 impl FileProgress {
-    /// Begins to count `total` files; 0 ends it.
+    /// Begins to count `total` files; 0 ends the counting.
     pub(super) fn start(&self, total: usize) {
         self.done.store(0, Relaxed);
         self.total.store(total, Relaxed);
     }
 
-    /// Counts one.
+    /// Counts one file as done.
     pub(super) fn step(&self) {
         self.done.fetch_add(1, Relaxed);
     }
 
+    /// Returns the current counts; `None` while no write counts.
     pub(super) fn now(&self) -> Option<Counts> {
         let (done, total) = (self.done.load(Relaxed), self.total.load(Relaxed));
         (total > 0).then_some(Counts {

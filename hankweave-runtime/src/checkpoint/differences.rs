@@ -42,11 +42,11 @@ const CONTEXT: u32 = 3;
 pub struct Comparison {
     /// All files that differ, as clients get them.
     pub differences: FileDifferences,
-    /// Their contents, in the order of `differences`.
+    /// The entries of these files, in the order of `differences`.
     sides: Vec<Sides>,
 }
 
-/// The contents of a file in both checkpoints.
+/// The entries of a file in both checkpoints; `None` where the file does not exist.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sides {
     pub(super) old: Option<FileEntry>,
@@ -56,16 +56,20 @@ pub(super) struct Sides {
 /// All lines of the difference of one file.
 #[derive(Debug, Default)]
 pub struct ShownLines {
+    /// The texts of all lines, one after the other without line breaks.
     text: String,
     rows: Vec<Row>,
 }
 
+/// One line of a difference.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     kind: LineDifferenceKind,
+    /// Number of the line in the old file, if the line is in it.
     old: Option<u32>,
+    /// Number of the line in the new file, if the line is in it.
     new: Option<u32>,
-    /// Offset of its end in the text.
+    /// Offset in [`ShownLines::text`] where this line ends; it begins where the line before ends.
     end: usize,
 }
 
@@ -77,7 +81,7 @@ impl GitHistory {
     ///
     /// # Errors
     ///
-    /// Returns [`HistoryError`] when that cannot be found out.
+    /// Returns [`HistoryError`] when the repository cannot be read.
     pub fn named(&self, prefix: &str) -> Result<Option<CheckpointSha>, HistoryError> {
         let repository = self.repository().map_err(HistoryError::Read)?;
         let reader = open_reader(&repository)?;
@@ -88,14 +92,14 @@ impl GitHistory {
         };
         match find(&reader, &sha) {
             Ok(_) => Ok(Some(sha)),
-            // Something else than a checkpoint has this name.
+            // The object of this name is no checkpoint.
             Err(HistoryError::Unknown { .. } | HistoryError::Read(_)) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Returns the newest checkpoint from before the codon of `sha` began in its run; for a checkpoint of no codon the one
-    /// before it. Returns `sha` itself if there is none.
+    /// Returns the newest checkpoint from before the codon of `sha` began in its run. If `sha` belongs to no codon, returns
+    /// the checkpoint before `sha`. Returns `sha` itself if no checkpoint is older.
     ///
     /// # Errors
     ///
@@ -104,7 +108,7 @@ impl GitHistory {
         let repository = self.repository().map_err(HistoryError::Read)?;
         let reader = open_reader(&repository)?;
         let commit = find(&reader, sha)?;
-        let codon = message::codon_and_run(&commit.message).map(own);
+        let codon = message::codon_and_run(&commit.message).map(to_owned_pair);
         let (mut found, mut commit) = (sha.clone(), commit);
         loop {
             let before =
@@ -116,14 +120,14 @@ impl GitHistory {
                 return Ok(found);
             }
             found = before;
-            if codon.is_none() || message::codon_and_run(&commit.message).map(own) != codon {
+            if codon.is_none() || message::codon_and_run(&commit.message).map(to_owned_pair) != codon {
                 return Ok(found);
             }
         }
     }
 
-    /// Returns the work that ended with a checkpoint, over all attempts of its codon. Where the document does not know it, that is what lies between it and the
-    /// newest checkpoint from before the codon began in its run.
+    /// Returns the work that ended with the checkpoint `to`, over all attempts of its codon. If `state` does not know these
+    /// attempts, or one of their checkpoints no longer exists, the work is one attempt from [`before_codon`](Self::before_codon) to `to`.
     ///
     /// # Errors
     ///
@@ -152,7 +156,8 @@ impl GitHistory {
         })
     }
 
-    /// Compares the files with which work began with those with which it ended, without those that only the user changed between its attempts.
+    /// Compares the files at the beginning of the first attempt with those at the end of the last, without the files that
+    /// only the user changed between attempts. Work without attempts is compared as no change of `to`.
     ///
     /// # Errors
     ///
@@ -162,7 +167,7 @@ impl GitHistory {
         self.compare_without(from, to, &self.changed_between(work)?)
     }
 
-    /// Returns the files that work left different, and that none of its attempts has changed: the user did between them.
+    /// Returns the files that differ from the first beginning to the last end although no attempt changed them: the user did, between attempts.
     ///
     /// # Errors
     ///
@@ -180,7 +185,7 @@ impl GitHistory {
         Ok(all)
     }
 
-    /// Returns the files that the user changed between the attempts of work, those that the work changed as well included.
+    /// Returns all files that the user changed between attempts, also those that an attempt changed as well.
     ///
     /// # Errors
     ///
@@ -260,7 +265,7 @@ impl ShownLines {
         for hunk in 0..patch.num_hunks() {
             let (header, count) = patch.hunk(hunk)?;
             let words = String::from_utf8_lossy(header.header());
-            // The words after the second mark repeat a line of the file.
+            // A header is `@@ -1,2 +1,3 @@ text`, where the text after the second `@@` repeats a line of the file.
             let range = words.split("@@").nth(1).unwrap_or_default();
             shown.push(LineDifferenceKind::Hunk, (None, None), &format!("@@{range}@@"));
             for line in 0..count {
@@ -283,6 +288,7 @@ impl ShownLines {
         Ok(shown)
     }
 
+    /// Adds a line. Its text is cut at [`MAX_LINE_CHARACTERS`], and left out if all texts would exceed [`MAX_TEXT_BYTES`] with it.
     fn push(&mut self, kind: LineDifferenceKind, (old, new): (Option<u32>, Option<u32>), text: &str) {
         let cut = text.char_indices().nth(MAX_LINE_CHARACTERS).map(|(at, _)| at);
         let (text, end) = cut.map_or((text, ""), |at| (&text[..at], "…"));
@@ -304,7 +310,7 @@ impl ShownLines {
         self.rows.len()
     }
 
-    /// Returns the lines after the first `offset`, at most `limit` of them and about `bytes` of text.
+    /// Returns the lines from the index `offset` on: at most `limit` lines, and as many as fit into `bytes` of text, but at least one.
     #[must_use]
     pub fn part(&self, offset: usize, limit: usize, bytes: usize) -> Vec<LineDifference> {
         let begin_of = |at: usize| at.checked_sub(1).map_or(0, |before| self.rows[before].end);
@@ -324,6 +330,7 @@ impl ShownLines {
 /// A comparison in progress.
 struct Comparing<'r> {
     reader: &'r ObjectReader<'r>,
+    /// What is left of [`MAX_COUNTED_BYTES`].
     bytes_left: u64,
     files: Vec<(FileDifference, Sides)>,
 }
@@ -379,12 +386,10 @@ impl Comparing<'_> {
         Ok(())
     }
 
-    /// Counts the lines that a file gained and lost.
+    /// Counts the lines that a file gained and lost; `bytes` is the length of both sides. The inner error is why they are not counted.
     fn count(&mut self, sides: Sides, bytes: u64) -> Result<Result<(u64, u64), NoLinesReason>, HistoryError> {
-        if sides
-            .old
-            .zip(sides.new)
-            .is_some_and(|(old, new)| old.blob == new.blob)
+        if let (Some(old), Some(new)) = (sides.old, sides.new)
+            && old.blob == new.blob
         {
             return Ok(Ok((0, 0)));
         }
@@ -405,7 +410,7 @@ impl Comparing<'_> {
     }
 }
 
-fn own((codon, run): (&str, &str)) -> (String, String) {
+fn to_owned_pair((codon, run): (&str, &str)) -> (String, String) {
     (codon.to_owned(), run.to_owned())
 }
 
@@ -422,7 +427,7 @@ fn patch<'b>(old: &'b [u8], new: &'b [u8]) -> Result<Patch<'b>, git2::Error> {
     Patch::from_buffers(old, None, new, None, Some(&mut options))
 }
 
-/// Returns the text of a side; that of a file which does not exist is empty.
+/// Returns the text of one side, or why it has no lines to show. A file that does not exist has an empty text.
 fn content(reader: &ObjectReader<'_>, side: Option<FileEntry>) -> Result<SideContent, HistoryError> {
     let Some(entry) = side else {
         return Ok(Ok(Vec::new()));

@@ -67,7 +67,7 @@ impl Measure<'_> {
         }
         let mut extent = CheckpointExtent::default();
         if above > self.most_depth {
-            // Folders above it are deeper than they may be, and so is the checkpoint.
+            // This folder is too deep, so the depth of the checkpoint is above `most_depth` without its content.
             return Ok(extent);
         }
         for entry in unless_missing(self.reader.tree(id))?.unwrap_or_default() {

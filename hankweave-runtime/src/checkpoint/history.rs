@@ -21,13 +21,13 @@ use super::{
     PathChange, Patterns, TreePath, message,
 };
 
-/// The branch of the files before the first codon of the newest run that started again.
+/// The branch of the files before the first codon, as the newest run found them that started from the beginning.
 pub(super) const MAIN: &str = "main";
 
-/// Name prefix of the branches of earlier beginnings: `main-<short sha>`.
+/// Name prefix of the branches that keep earlier commits of [`MAIN`]: `main-<short sha>`.
 pub(super) const EARLIER_BEGINNING: &str = "main-";
 
-/// The checkpoints of a repository, for looking at.
+/// The checkpoints of a repository, for reading only.
 #[derive(Debug, Clone)]
 pub struct GitHistory {
     repository: PathBuf,
@@ -41,7 +41,7 @@ pub(super) struct LoadedCheckpoint {
 }
 
 impl GitHistory {
-    /// Looks at the bare repository in the folder `repository`; `None` when there is no such folder.
+    /// Opens the bare repository in the folder `repository`; `None` when there is no such folder.
     ///
     /// # Errors
     ///
@@ -116,11 +116,11 @@ impl GitHistory {
     ///
     /// Returns [`HistoryError`] when that cannot be found out.
     pub fn restorable(&self, shas: &[CheckpointSha]) -> Result<CheckpointsBySha, HistoryError> {
-        self.restorable_beyond(shas, HashSet::new())
+        self.restorable_with(shas, HashSet::new())
     }
 
-    /// Returns the restorable checkpoints. The objects in `good` were found before and exist.
-    pub(super) fn restorable_beyond(
+    /// Like [`restorable`](Self::restorable); the objects in `good` are known to exist and not checked again.
+    pub(super) fn restorable_with(
         &self,
         shas: &[CheckpointSha],
         mut good: HashSet<Oid>,
@@ -143,7 +143,7 @@ impl GitHistory {
         Ok(restorable)
     }
 
-    /// Returns the facts about those of `shas` that exist, by any path: a lost checkpoint hides no older one.
+    /// Returns the facts about those of `shas` that exist. Each is looked up by its name, so a lost checkpoint hides no older one.
     ///
     /// # Errors
     ///
@@ -196,8 +196,8 @@ impl GitHistory {
         Ok(changes(&before, &after))
     }
 
-    /// Returns the changes from the checkpoint `from` to the files of `workspace`, ordered by path. New files count if they match `patterns` and were touched
-    /// at `since` or later: which of the older ones belong to a checkpoint its own patterns decided.
+    /// Returns the changes from the checkpoint `from` to the files of `workspace`, ordered by path. A new file counts only if
+    /// it matches `patterns` and was touched at `since` or later: an older one was there when `from` was made, and its patterns left it out.
     ///
     /// # Errors
     ///
@@ -276,7 +276,7 @@ pub(super) fn first_commit(reader: &ObjectReader<'_>, tip: Oid) -> Result<Option
     Ok(None)
 }
 
-/// The files of the checkpoint `sha`. Folders that `known` has as well are not read.
+/// Reads the files of the checkpoint `sha`. Folders that are equal in `known` are copied from there and not read.
 pub(super) fn load(
     reader: &ObjectReader<'_>,
     sha: &CheckpointSha,
@@ -298,7 +298,7 @@ pub(super) fn load(
 struct Loading<'a> {
     reader: &'a ObjectReader<'a>,
     sha: &'a CheckpointSha,
-    /// The files of another checkpoint, and its folders.
+    /// The files of another checkpoint, and its folders; what is equal in both is copied.
     known: Option<(&'a Listing, &'a Folders)>,
     files: Vec<(TreePath, FileEntry)>,
     folders: Folders,
@@ -323,7 +323,7 @@ impl<'a> Loading<'a> {
         }
         self.folders.insert(path.into(), tree);
         for entry in self.entries(tree)? {
-            self.take(&entry, path)?;
+            self.add_entry(&entry, path)?;
         }
         Ok(())
     }
@@ -339,7 +339,7 @@ impl<'a> Loading<'a> {
                 }
             }
         }
-        // A folder without a file in it is one as well.
+        // The loop above misses a folder without any file inside.
         self.folders
             .extend(folders.get(place).map(|tree| (place.into(), *tree)));
         self.files.extend_from_slice(files);
@@ -351,7 +351,7 @@ impl<'a> Loading<'a> {
     }
 
     /// Adds an entry of the folder `folder`, with everything inside.
-    fn take(&mut self, entry: &TreeEntry, folder: &[u8]) -> Result<(), HistoryError> {
+    fn add_entry(&mut self, entry: &TreeEntry, folder: &[u8]) -> Result<(), HistoryError> {
         let path = path_in(folder, &entry.name);
         let unusable = || HistoryError::Unusable {
             sha: self.sha.clone(),
@@ -373,7 +373,7 @@ fn path_in(folder: &[u8], name: &[u8]) -> Vec<u8> {
     [folder, separator, name].concat()
 }
 
-/// Returns the files of two checkpoints that differ.
+/// Returns the files of both checkpoints, without those that are equal in both.
 pub(super) fn differing(
     reader: &ObjectReader<'_>,
     from: &CheckpointSha,
@@ -381,13 +381,13 @@ pub(super) fn differing(
 ) -> Result<(Listing, Listing), HistoryError> {
     let (old, new) = (find(reader, from)?.tree, find(reader, to)?.tree);
     let (mut before, mut after) = (Loading::new(reader, from), Loading::new(reader, to));
-    take_differences((&mut before, old), (&mut after, new), &[])?;
+    add_differences((&mut before, old), (&mut after, new), &[])?;
     let [before, after] = [before, after].map(|loading| loading.files.into_iter().collect());
     Ok((before, after))
 }
 
-/// Adds the files inside two trees at `path` that differ. Entries with equal ids are not read.
-fn take_differences(
+/// Adds the files inside the trees `old` and `new`, both at `path`, that differ. Entries with equal ids are not read.
+fn add_differences(
     (from, old): (&mut Loading<'_>, Oid),
     (to, new): (&mut Loading<'_>, Oid),
     path: &[u8],
@@ -397,7 +397,7 @@ fn take_differences(
     }
     let mut others = BTreeMap::new();
     for entry in to.entries(new)? {
-        // Of two entries for one name the first counts.
+        // In a damaged tree a name may come twice; the first entry counts.
         others.entry(entry.name.clone()).or_insert(entry);
     }
     for entry in from.entries(old)? {
@@ -405,19 +405,19 @@ fn take_differences(
             Some(other) if (other.id, other.mode) == (entry.id, entry.mode) => {}
             Some(other) if entry.is_folder() && other.is_folder() => {
                 let path = path_in(path, &entry.name);
-                take_differences((from, entry.id), (to, other.id), &path)?;
+                add_differences((from, entry.id), (to, other.id), &path)?;
             }
             other => {
-                from.take(&entry, path)?;
-                other.map_or(Ok(()), |other| to.take(&other, path))?;
+                from.add_entry(&entry, path)?;
+                other.map_or(Ok(()), |other| to.add_entry(&other, path))?;
             }
         }
     }
-    others.values().try_for_each(|other| to.take(other, path))
+    others.values().try_for_each(|other| to.add_entry(other, path))
 }
 
-/// Follows the first parents from `tip` until one is known or missing. `branch` is used for commits that do not name
-/// theirs.
+/// Adds the commits from `tip` along first parents to `known`, until one is known already or missing. `branch` is used for
+/// commits whose message names no branch.
 fn add_line(
     reader: &ObjectReader<'_>,
     tip: Oid,
@@ -439,6 +439,7 @@ fn add_line(
     Ok(())
 }
 
+/// Returns the facts about a commit; `branch` is used if its message names no branch.
 fn describe(commit: &Commit, branch: &str) -> KnownCheckpoint {
     let message = &commit.message;
     let before = commit.parents.first().copied().map(name_of);
@@ -452,7 +453,7 @@ fn describe(commit: &Commit, branch: &str) -> KnownCheckpoint {
     }
 }
 
-/// Whether `tree` and everything inside exists. `good` holds the objects that were found before.
+/// Whether `tree` and everything inside exists. Objects in `good` are known to exist; those found here are added to it.
 pub(super) fn is_tree_whole(
     reader: &ObjectReader<'_>,
     tree: Oid,

@@ -27,9 +27,9 @@ pub struct Damage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DamageKind {
-    /// It is not there.
+    /// The object does not exist.
     Missing,
-    /// It is there and not what it was.
+    /// The object exists, but its content is not what its name says.
     Corrupt,
 }
 
@@ -66,6 +66,7 @@ impl<'a> Inspector<'a> {
         }
     }
 
+    /// Adds the damage of the folder `id` at `path` and of everything inside to `found`.
     fn folder(&mut self, id: Oid, path: &[u8], found: &mut Vec<Damage>) -> Result<(), git2::Error> {
         if self.seen.get(&id) == Some(&None) {
             return Ok(());

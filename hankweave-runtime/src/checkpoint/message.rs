@@ -1,4 +1,7 @@
-//! Commit messages, written and read (RUN-17).
+//! Messages of the commits that are checkpoints, written and read (RUN-17).
+//!
+//! The first line is `<kind>: …`, for a codon `<kind>:<codon> [run:<run>] <name>`. Lines such as `Timestamp: …`, `Base: …`
+//! and `Left out: …` follow after an empty line.
 
 use std::fmt::Write as _;
 
@@ -62,7 +65,7 @@ pub(super) fn made_from(message: &str, base: &CheckpointSha) -> String {
 /// Maximum number of left-out files that are named.
 pub(super) const MOST_NAMED: usize = 20;
 
-/// Prefix of the lines about left-out files: the reason, the length where that is the reason, and the path; after the last of them `… more`.
+/// Prefix of the lines about left-out files. `<reason> <length or -> <path>` follows, or in a last line `<number> more`.
 const LEFT_OUT: &str = "Left out: ";
 
 /// Returns the message for a checkpoint without the `skipped` files that would belong to it.
@@ -80,7 +83,7 @@ pub(super) fn without(mut message: String, skipped: &[Skipped]) -> String {
     message
 }
 
-/// The event about a checkpoint without files that would belong to it; `None` when it lacks none.
+/// Returns the event about a checkpoint that lacks the files `left_out`; `None` when it lacks none.
 pub(crate) fn incomplete(
     codon_id: Option<&CodonId>,
     sha: &CheckpointSha,
@@ -96,7 +99,7 @@ pub(crate) fn incomplete(
     })
 }
 
-/// Returns the left-out files in a message, and their number.
+/// Returns the left-out files that a message names, and the number of all left-out files.
 pub(super) fn left_out(message: &str) -> (Vec<LeftOutFile>, usize) {
     let (mut named, mut more) = (Vec::new(), 0);
     for line in message.lines().filter_map(|line| line.strip_prefix(LEFT_OUT)) {
@@ -127,7 +130,7 @@ fn left_out_file(line: &str) -> Option<LeftOutFile> {
     })
 }
 
-/// Returns the checkpoint that it was made from, according to its message.
+/// Returns the checkpoint that this one was made from, if its commit follows another.
 pub(super) fn base(message: &str) -> Option<CheckpointSha> {
     let base = message
         .lines()
@@ -136,7 +139,7 @@ pub(super) fn base(message: &str) -> Option<CheckpointSha> {
     Some(CheckpointSha::new(base))
 }
 
-/// Whether it is of the files before any codon.
+/// Whether the message is that of the checkpoint before any codon.
 pub(super) fn is_initial(message: &str) -> bool {
     kind(message) == "initial"
 }
@@ -181,7 +184,7 @@ fn escape(text: &str) -> String {
 }
 
 impl KnownCheckpoint {
-    /// Returns the files that belong to it and are not in it: the first, in the order of their paths, and their number.
+    /// Returns the files that would belong to this checkpoint and are not in it: the first of them, ordered by path, and the number of all.
     #[must_use]
     pub fn left_out(&self) -> (Vec<LeftOutFile>, usize) {
         left_out(&self.message)

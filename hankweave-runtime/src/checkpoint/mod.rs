@@ -17,8 +17,8 @@
 //! [`CheckpointStore`] is the seam to the world here: git works on real files only. So the modules that touch the disk
 //! bypass `world::disk`, and each gives its reason. A simulation with a virtual disk has a store of its own.
 //!
-//! Everything here blocks on the disk: call it from a blocking task. When a checkpoint is due, and what a rollback means
-//! for runs, is decided elsewhere.
+//! Everything here blocks on the disk: call it from a blocking task. `codon` decides when a checkpoint is due, `runner`
+//! what a rollback means for runs.
 
 mod clean;
 mod counted;

@@ -1,11 +1,11 @@
-//! Storage of file contents, as the rest of this module needs it.
+//! Storage of file contents: the traits with which a snapshot stores them, their errors, and the checksums of objects.
 
 use std::io::{self, Read, Seek};
 
 use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
 use sha1_smol::Sha1;
 
-/// Bytes that are read, inflated and written together.
+/// Size of a chunk that is read, inflated and written together, in bytes.
 pub(super) const AT_ONCE: u64 = 64 << 10;
 
 /// Why an object could not be written or read: what was tried, and the cause.
@@ -34,9 +34,9 @@ impl ObjectError {
 /// Why the content of an object could not be copied.
 #[derive(Debug)]
 pub(super) enum ContentError {
-    /// It cannot be read, or does not fit its name.
+    /// The object cannot be read, or its content does not fit its name.
     Object(git2::Error),
-    /// It could not be written where it was to go.
+    /// The copy could not be written.
     Sink(io::Error),
 }
 
@@ -54,7 +54,8 @@ pub(super) fn damaged(id: Oid, what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("the object {id} {what}"))
 }
 
-/// Converts an error: errors of the system stay so; any other is damage.
+/// Converts an error. [`unless_missing`](super::repository::unless_missing) treats the class `Os`, of a system error, as a
+/// failure, and `Zlib`, of any other, as damage.
 pub(super) fn as_git(error: io::Error) -> git2::Error {
     let class = match error.raw_os_error() {
         Some(_) => ErrorClass::Os,
@@ -90,9 +91,9 @@ impl<T: Read + Seek> ReadSeek for T {}
 /// Why the contents of a file could not be stored.
 #[derive(Debug)]
 pub(super) enum WriteError {
-    /// It could not be read.
+    /// The file could not be read.
     Source(io::Error),
-    /// It could not be written.
+    /// Its content could not be written.
     Store(ObjectError),
 }
 
@@ -129,7 +130,7 @@ impl BlobWriter for OnlyIds {
     }
 }
 
-/// The checksum of an object, before its content.
+/// Starts the checksum of an object, whose content must follow.
 pub(super) fn begin_sum(kind: ObjectType, length: u64) -> Sha1 {
     Sha1::from(format!("{kind} {length}\0"))
 }

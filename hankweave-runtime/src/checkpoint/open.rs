@@ -1,4 +1,5 @@
-//! Making a repository, and putting one in order before it is used (G1, G2, G10).
+//! Opening a checkpoint repository: [`prepare`] makes a missing one, and cleans up and repairs an existing one before git
+//! uses it (G1, G2, G10).
 
 use std::fs::File;
 use std::io;
@@ -18,7 +19,7 @@ use crate::world::disk::{
     sync_file_system,
 };
 
-/// The configuration of every repository: contents are bytes, nothing is run, nothing is cleaned up after our back.
+/// The configuration of every repository: contents are bytes, git starts no programs and never cleans up by itself.
 const CONFIG: &str = "\
 [core]
 \trepositoryformatversion = 0
@@ -42,7 +43,7 @@ const ATTRIBUTES: &str = "* -text -eol -ident -filter -working-tree-encoding\n";
 /// The branch of the checkpoints before any run.
 const HEAD: &str = "ref: refs/heads/main\n";
 
-/// Says where the checkpoints are and of what.
+/// Folders and settings for opening the checkpoints.
 #[derive(Debug, Clone)]
 pub struct OpenStoreRequest {
     /// The folder of the bare repository; its parent must exist. Made when it is missing.
@@ -65,10 +66,10 @@ pub struct OpenReport {
     pub created: bool,
     /// New path of a repository that git could not read; its checkpoints are not available.
     pub moved_aside: Option<PathBuf>,
-    /// The first commit, or what names it, was lost and was made again; whatever else is whole is available.
+    /// The first commit, or the reference to it, was lost and was made again. Everything undamaged is available.
     pub mended: bool,
-    /// Parts of the repository that git must not open, such as links, pipes and settings that lead elsewhere: what was wrong with each, and where it
-    /// is kept.
+    /// Parts of the repository that git must not open, such as links, pipes and settings that lead elsewhere: what was wrong
+    /// with each, and its new path.
     pub set_aside: Vec<(String, PathBuf)>,
     /// Locks and temporary repositories that a crash had left and that were removed.
     pub removed: Vec<PathBuf>,
@@ -94,7 +95,7 @@ pub enum OpenStoreError {
 
 /// Makes the repository usable: cleans up after a crash, repairs a broken one or moves it aside, makes a missing one.
 ///
-/// The caller holds the lock of the execution directory, so any lock in the repository is a dead one.
+/// The caller holds the lock of the execution directory, so any lock in the repository was left by a crash.
 pub(super) fn prepare(request: &OpenStoreRequest) -> Result<OpenReport, OpenStoreError> {
     isolate();
     let path = &request.repository;
@@ -109,10 +110,10 @@ pub(super) fn prepare(request: &OpenStoreRequest) -> Result<OpenReport, OpenStor
     match kind {
         None => {}
         Some(FileKind::Directory) => {
-            report.set_aside = set_strange_aside(path, request.at)?;
+            report.set_aside = move_unsafe_aside(path, request.at)?;
             report.removed.extend(remove_locks(path)?);
             report.removed.extend(remove_unfinished_objects(path)?);
-            // Before git reads them.
+            // Before `is_good`, in which git reads the settings.
             write_settings(path)?;
             if is_good(path)? {
                 return Ok(report);
@@ -131,19 +132,24 @@ pub(super) fn prepare(request: &OpenStoreRequest) -> Result<OpenReport, OpenStor
 }
 
 /// Moves aside entries that git must not open, and invalid references, which would hide all others.
-fn set_strange_aside(path: &Path, at: Timestamp) -> Result<Vec<(String, PathBuf)>, IoError> {
-    let strange = shape::strange(path).map_err(IoError::at("look at", path))?;
-    let mut kept = set_aside(path, strange, at)?;
-    // Read only now that nothing of another kind is in their place.
-    kept.extend(set_aside(path, damaged_references(path)?, at)?);
+fn move_unsafe_aside(path: &Path, at: Timestamp) -> Result<Vec<(String, PathBuf)>, IoError> {
+    let unsafe_entries = shape::unsafe_entries(path).map_err(IoError::at("look at", path))?;
+    let mut kept = move_all_aside(path, unsafe_entries, at)?;
+    // References are read only now: a link or pipe in the place of one has been moved aside.
+    kept.extend(move_all_aside(path, damaged_references(path)?, at)?);
     Ok(kept)
 }
 
-fn set_aside(path: &Path, found: Vec<UnsafeEntry>, at: Timestamp) -> Result<Vec<(String, PathBuf)>, IoError> {
+/// Moves `entries` aside; returns what was wrong with each, and its new path.
+fn move_all_aside(
+    path: &Path,
+    entries: Vec<UnsafeEntry>,
+    at: Timestamp,
+) -> Result<Vec<(String, PathBuf)>, IoError> {
     let mut kept = Vec::new();
-    for strange in found {
-        let aside = move_aside(path, Some(&strange.path), at)?;
-        match strange.path.to_str() {
+    for entry in entries {
+        let aside = move_aside(path, Some(&entry.path), at)?;
+        match entry.path.to_str() {
             Some("packed-refs") => keep_good_references(path, &aside)?,
             // Our repositories all have an equal `HEAD`.
             Some("HEAD") => {
@@ -151,15 +157,15 @@ fn set_aside(path: &Path, found: Vec<UnsafeEntry>, at: Timestamp) -> Result<Vec<
             }
             _ => {}
         }
-        kept.push((strange.to_string(), aside));
+        kept.push((entry.to_string(), aside));
     }
     Ok(kept)
 }
 
-/// Files of references that hold none, as a power loss or a bad disk leaves them.
+/// Returns the files that should hold references and do not, as a power loss or a bad disk leaves them.
 fn damaged_references(path: &Path) -> Result<Vec<UnsafeEntry>, IoError> {
     let mut damaged = Vec::new();
-    let mut judge = |relative: PathBuf, is_good: fn(&[u8]) -> bool| {
+    let mut check = |relative: PathBuf, is_good: fn(&[u8]) -> bool| {
         let file = path.join(&relative);
         let read = read_if_present(&RealDisk, &file, shape::PACKED_REFERENCES_BYTES);
         if read
@@ -173,8 +179,8 @@ fn damaged_references(path: &Path) -> Result<Vec<UnsafeEntry>, IoError> {
         }
         Ok::<(), IoError>(())
     };
-    judge("HEAD".into(), is_reference)?;
-    judge("packed-refs".into(), is_list)?;
+    check("HEAD".into(), is_reference)?;
+    check("packed-refs".into(), is_list)?;
     let mut folders = vec![path.join("refs")];
     while let Some(folder) = folders.pop() {
         for entry in list(&folder)? {
@@ -185,7 +191,7 @@ fn damaged_references(path: &Path) -> Result<Vec<UnsafeEntry>, IoError> {
             if kind == FileKind::Directory {
                 folders.push(entry);
             } else if entry.extension().is_none_or(|extension| extension != "lock") {
-                judge(
+                check(
                     entry.strip_prefix(path).unwrap_or(&entry).to_owned(),
                     is_reference,
                 )?;
@@ -195,10 +201,10 @@ fn damaged_references(path: &Path) -> Result<Vec<UnsafeEntry>, IoError> {
     Ok(damaged)
 }
 
-/// Writes the list of packed references again with those of its lines that can be read.
+/// Writes `packed-refs` again, with the well-formed lines of the damaged one, which was moved to `damaged`.
 fn keep_good_references(path: &Path, damaged: &Path) -> Result<(), IoError> {
     let Ok(bytes) = RealDisk.read(damaged, shape::PACKED_REFERENCES_BYTES) else {
-        return Ok(()); // It was no file.
+        return Ok(()); // It was no file, or is too long.
     };
     let good: Vec<u8> = good_lines(&bytes)
         .flat_map(|line| [line, b"\n"].concat())
@@ -214,8 +220,8 @@ fn keep_good_references(path: &Path, damaged: &Path) -> Result<(), IoError> {
 
 /// Whether git can read the repository and `HEAD` names a commit.
 ///
-/// A file that the system does not let us read is no proof of damage, and git does not distinguish the two. So a negative
-/// result counts only if all files can be read and git then gives that result again.
+/// A file that the system does not let us read is no proof of damage, and git reports both alike. So a negative result
+/// counts only if all files can be read and git then gives that result again; otherwise this fails.
 fn is_good(path: &Path) -> Result<bool, OpenStoreError> {
     if can_be_used(path)? {
         return Ok(true);
@@ -241,7 +247,7 @@ fn can_be_used(path: &Path) -> Result<bool, OpenStoreError> {
     }
 }
 
-/// Fails if the system does not return the content of a file anywhere inside `folder`.
+/// Reads every file inside `folder`; fails if the system does not let us read one.
 fn read_everything(folder: &Path) -> Result<(), IoError> {
     for entry in list(folder)? {
         match RealDisk
@@ -271,7 +277,7 @@ fn open_by_path(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Parts of a new repository that git reads where they are, and does not need. Each takes a block of the disk or two, also in the folder of each task.
+/// Parts of a new repository that git does not need. Each would take a block of the disk or two, and many tasks each have a repository.
 const TEMPLATE: [&str; 5] = [
     "description",
     "hooks",
@@ -306,7 +312,7 @@ fn create(request: &OpenStoreRequest) -> Result<(), OpenStoreError> {
             .map_err(IoError::at("put in place", path))?)
     };
     put_in_place().inspect_err(|_| {
-        // A full disk still lets us clean up; the error to report is the first.
+        // A failure to clean up is not reported in place of the first error.
         let _ = remove(&temporary);
     })?;
     Ok(sync_folder_of(path)?)
@@ -324,8 +330,8 @@ fn remove_template(repository: &Path) -> Result<(), IoError> {
     Ok(())
 }
 
-/// Gives a repository whose first commit cannot be found a new one, so that what else it holds stays within reach; returns whether that was enough. Without
-/// its objects there is nothing to keep.
+/// Makes the first commit of a repository again if it cannot be found, so that the other checkpoints stay usable. Returns
+/// whether git can use the repository then; false also if the folder of objects is lost, because then there is nothing to keep.
 fn repair(path: &Path, at: Timestamp) -> Result<bool, OpenStoreError> {
     let objects = RealDisk.metadata(&path.join("objects"));
     if !objects.is_ok_and(|found| found.kind == FileKind::Directory) {
@@ -340,7 +346,7 @@ fn repair(path: &Path, at: Timestamp) -> Result<bool, OpenStoreError> {
         return can_be_used(path);
     };
     match error.kind() {
-        // Something of another kind is in the way.
+        // A file in the place of a folder, or the reverse: the caller moves the whole repository aside.
         io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory | io::ErrorKind::AlreadyExists => {
             Ok(false)
         }
@@ -348,7 +354,7 @@ fn repair(path: &Path, at: Timestamp) -> Result<bool, OpenStoreError> {
     }
 }
 
-/// Makes an empty commit, which `main` names from then on; what is damaged of it is replaced.
+/// Makes an empty commit and lets `main` name it; damaged objects of this commit are replaced.
 fn first_commit(path: &Path, at: Timestamp) -> io::Result<()> {
     let message = message::root();
     let new = NewCommit {
@@ -381,7 +387,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     if present.is_ok_and(|present| present == text.as_bytes()) {
         return Ok(());
     }
-    // Git takes a file of another name among the branches for one of them.
+    // In `refs/heads` git takes a temporary file of any other name for a branch.
     replace_through(&RealDisk, path, &path.with_extension("lock"), text.as_bytes())
 }
 
@@ -402,7 +408,7 @@ fn sweep_temporary(path: &Path) -> Result<Vec<PathBuf>, IoError> {
     Ok(removed)
 }
 
-/// Removes the locks of git's that a crash left.
+/// Removes git's lock files that a crash left.
 fn remove_locks(path: &Path) -> Result<Vec<PathBuf>, IoError> {
     let mut removed = Vec::new();
     let mut folders = vec![path.to_owned(), path.join("info")];
@@ -423,7 +429,7 @@ fn remove_locks(path: &Path) -> Result<Vec<PathBuf>, IoError> {
     Ok(removed)
 }
 
-/// Removes objects and packs that were not finished; git gives all of them names that begin with `tmp_`. And our own unfinished cache.
+/// Removes unfinished objects and packs, whose names begin with `tmp_`, and our own unfinished cache.
 fn remove_unfinished_objects(path: &Path) -> Result<Vec<PathBuf>, IoError> {
     let objects = path.join("objects");
     let mut removed = Vec::new();
@@ -459,7 +465,7 @@ fn remove(path: &Path) -> io::Result<()> {
     folder.remove(path.file_name().unwrap_or_default())
 }
 
-/// Renames a broken repository, or a part of it, to a name next to the repository. Nothing is deleted.
+/// Renames the broken repository, or only its `part`, to a free name next to the repository. Nothing is deleted.
 fn move_aside(path: &Path, part: Option<&Path>, at: Timestamp) -> Result<PathBuf, IoError> {
     let (from, stem) = match part {
         None => (path.to_owned(), path.to_owned()),
@@ -484,7 +490,7 @@ fn move_aside(path: &Path, part: Option<&Path>, at: Timestamp) -> Result<PathBuf
     Ok(aside)
 }
 
-/// `checkpoints` becomes `checkpoints.suffix`.
+/// Returns the path next to `path` with `.suffix` appended: `checkpoints` becomes `checkpoints.suffix`.
 fn sibling(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");

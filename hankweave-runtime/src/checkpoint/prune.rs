@@ -1,20 +1,18 @@
-//! Choice of the safety checkpoints to keep.
+//! Deletes old safety checkpoints, those that each restore makes of the files that it is about to change.
 
 use git2::{ErrorCode, Repository};
 use hankweave_core::id::CheckpointSha;
 
 use super::repository::name_of;
 
-/// Safety checkpoints that are kept whatever happens, the newest ones.
-///
-/// Each restore makes one, and a file that is missed is missed soon.
+/// Number of the newest safety checkpoints, which are kept in any case: a file that a restore removed is missed soon.
 pub(super) const KEPT: usize = 20;
 
 /// Reference prefix of safety checkpoints: `recovery/<milliseconds>-<short sha of the target>`.
 pub(super) const PREFIX: &str = "recovery/";
 
-/// Deletes the branches of all safety checkpoints but the newest [`KEPT`] and those that `keep` names; returns their
-/// names. What they held stays in the repository until its garbage is collected.
+/// Deletes the branches of all safety checkpoints but the newest [`KEPT`] and those that `keep` names; returns the names of
+/// the deleted branches. Their objects stay in the repository until a cleanup.
 pub(super) fn safety_branches(
     repository: &Repository,
     keep: &[CheckpointSha],
@@ -22,7 +20,7 @@ pub(super) fn safety_branches(
     let mut branches = Vec::new();
     for reference in repository.references_glob(&format!("refs/heads/{PREFIX}*"))? {
         let reference = reference?;
-        // Of no name that we give.
+        // Not UTF-8, so not a name that we give.
         let Ok(name) = reference.shorthand().map(str::to_owned) else {
             continue;
         };
@@ -43,7 +41,7 @@ pub(super) fn safety_branches(
     Ok(pruned)
 }
 
-/// The milliseconds in the name; what has none counts as oldest.
+/// Returns the milliseconds in the name of a branch. A name without them counts as oldest.
 fn age_order(name: &str) -> i64 {
     let number = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
     number.and_then(|number| number.parse().ok()).unwrap_or(i64::MIN)

@@ -1,4 +1,5 @@
-//! The commit of a record. The crate `hankweave-remote` pushes it with the checkpoints, so it is kept in their repository.
+//! The commit of a record: state, journal and sessions of an execution directory, as the crate `hankweave-remote` pushes
+//! them to a git remote. Checkpoints are among its parents, so the commit is written into their repository.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -13,8 +14,8 @@ use super::object::{BlobStore as _, ObjectError, begin_sum};
 use super::tree::{FileEntry, FileMode, Listing, changes};
 use super::{HistoryError, TreePath, repository};
 
-/// From this number of new contents on a pack is written, as git does with what it imports: the push that follows takes over what is packed as it is,
-/// and compresses other objects again.
+/// From this number of new contents on a pack is written: the push that follows copies packed objects as they are, and
+/// compresses loose ones again.
 const PACKED_FROM: usize = 100;
 
 /// Commit of a record in the repository of the checkpoints, for `hankweave-remote`.
@@ -24,7 +25,7 @@ const PACKED_FROM: usize = 100;
 pub struct RecordCommit<'a> {
     /// Folder of the repository.
     pub repository: &'a Path,
-    /// Name of the reference to move to the commit, from any other one.
+    /// Name of the reference to move to the commit, whatever it names now.
     pub reference: &'a str,
     /// Name of the previous record, which is durable: its contents and folders are not written again.
     pub before: Option<&'a str>,
@@ -34,7 +35,7 @@ pub struct RecordCommit<'a> {
     pub at: Timestamp,
     /// Message.
     pub message: &'a str,
-    /// Names of the [contents](Self::blob_name) by their paths, with `/`.
+    /// Git's [name](Self::blob_name) of the contents of each file, by its path with `/`.
     pub files: &'a BTreeMap<String, String>,
 }
 
@@ -47,7 +48,8 @@ impl RecordCommit<'_> {
         sum.digest().to_string()
     }
 
-    /// Writes the commit and returns its name; asks for the contents of the files that the previous record does not have. Blocks.
+    /// Writes the commit and returns its name. Calls `contents` with the path of each file whose contents the previous record
+    /// does not have. Blocks.
     ///
     /// All objects are durable before the reference moves, and the reference is durable on return (G6).
     ///
@@ -66,7 +68,7 @@ impl RecordCommit<'_> {
         let durable: HashSet<Oid> = before.files.blobs().chain(folders).collect();
         let objects = NewObjects::open(self.repository, &durable)?;
         let files = self.listing()?;
-        // Both are in the order of the paths.
+        // The map and the listing are both in the order of the paths.
         let entries = self.files.keys().zip(files.as_slice());
         let blobs = entries.map(|(path, (_, entry))| (path, entry.blob));
         let is_new = |(_, blob): &(&String, Oid)| !durable.contains(blob) || !reader.exists(*blob);

@@ -1,4 +1,5 @@
-//! Renames between two checkpoints: files that vanished and reappeared under another path, unchanged or nearly so.
+//! Renames between two checkpoints, for a comparison: files that vanished and reappeared under another path, unchanged or
+//! nearly so.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,10 +11,11 @@ use super::object::ObjectError;
 use super::tree::{FileEntry, FileMode, Listing};
 use super::{HistoryError, TreePath};
 
-/// Maximum number of files on either side whose contents are compared. Beyond it, only identical content counts.
+/// Maximum number of unpaired files on either side for which similar contents are looked for. Beyond it, only identical
+/// contents make a pair.
 const MAX_COMPARED: usize = 100;
 
-/// Longest such file, in bytes.
+/// Longest file whose contents are compared, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Smallest part of the content that two similar files share, in percent.
@@ -25,51 +27,47 @@ type Lone<'l> = (&'l TreePath, &'l FileEntry);
 /// Bytes of each distinct line, by the hash of the line.
 type Lines = HashMap<u64, u64>;
 
-/// Returns pairs of the old and the new path.
+/// Returns the renames as pairs of the old and the new path: first files with equal contents, then similar ones.
 pub(super) fn find(
     reader: &ObjectReader<'_>,
     before: &Listing,
     after: &Listing,
 ) -> Result<Vec<(TreePath, TreePath)>, HistoryError> {
-    let gone = lone(before, after);
-    let came = lone(after, before);
-    let mut pairs = of_same_content(&gone, &came);
-    let taken: HashSet<&TreePath> = pairs.iter().flat_map(|(old, new)| [*old, *new]).collect();
-    let rest = |files: &[Lone<'_>]| files.iter().filter(|(path, _)| !taken.contains(path)).count();
-    if (1..=MAX_COMPARED).contains(&rest(&gone)) && (1..=MAX_COMPARED).contains(&rest(&came)) {
+    let mut deleted = only_in(before, after);
+    let mut added = only_in(after, before);
+    let mut pairs = of_same_content(&deleted, &added);
+    let paired: HashSet<&TreePath> = pairs.iter().flat_map(|(old, new)| [*old, *new]).collect();
+    deleted.retain(|(path, _)| !paired.contains(path));
+    added.retain(|(path, _)| !paired.contains(path));
+    if (1..=MAX_COMPARED).contains(&deleted.len()) && (1..=MAX_COMPARED).contains(&added.len()) {
         let read = |files: &[Lone<'_>]| -> Result<Vec<Lines>, HistoryError> {
             files.iter().map(|(_, entry)| lines(reader, entry)).collect()
         };
-        let free = |files: Vec<_>| -> Vec<Lone<'_>> {
-            files
-                .into_iter()
-                .filter(|(path, _): &Lone<'_>| !taken.contains(path))
-                .collect()
-        };
-        let (gone, came) = (free(gone), free(came));
-        pairs.extend(of_similar_content((&gone, &read(&gone)?), (&came, &read(&came)?)));
+        let (old_lines, new_lines) = (read(&deleted)?, read(&added)?);
+        pairs.extend(of_similar_content((&deleted, &old_lines), (&added, &new_lines)));
     }
     let owned = |(old, new): (&TreePath, &TreePath)| (old.clone(), new.clone());
     Ok(pairs.into_iter().map(owned).collect())
 }
 
-fn lone<'l>(files: &'l Listing, others: &Listing) -> Vec<Lone<'l>> {
+/// Returns the files, but no links, whose paths only `files` has.
+fn only_in<'l>(files: &'l Listing, others: &Listing) -> Vec<Lone<'l>> {
     let is_lone = |path: &TreePath, entry: &FileEntry| {
         entry.mode != FileMode::Link && !others.contains(path.as_bytes())
     };
     let files = files.as_slice().iter();
-    let lone = files.filter(|(path, entry)| is_lone(path, entry));
-    lone.map(|(path, entry)| (path, entry)).collect()
+    let found = files.filter(|(path, entry)| is_lone(path, entry));
+    found.map(|(path, entry)| (path, entry)).collect()
 }
 
 /// Pairs files with equal content. Files with equal names are paired first.
-fn of_same_content<'l>(gone: &[Lone<'l>], came: &[Lone<'l>]) -> Vec<(&'l TreePath, &'l TreePath)> {
+fn of_same_content<'l>(deleted: &[Lone<'l>], added: &[Lone<'l>]) -> Vec<(&'l TreePath, &'l TreePath)> {
     let mut by_blob: HashMap<Oid, Vec<&'l TreePath>> = HashMap::new();
-    for (path, entry) in gone {
+    for (path, entry) in deleted {
         by_blob.entry(entry.blob).or_default().push(path);
     }
     let mut pairs = Vec::new();
-    for (new, entry) in came {
+    for (new, entry) in added {
         let Some(olds) = by_blob.get_mut(&entry.blob).filter(|olds| !olds.is_empty()) else {
             continue;
         };
@@ -79,14 +77,14 @@ fn of_same_content<'l>(gone: &[Lone<'l>], came: &[Lone<'l>]) -> Vec<(&'l TreePat
     pairs
 }
 
-/// Pairs files that have at least half of their content in common, the most similar first.
+/// Pairs files that have at least [`MIN_SIMILAR`] percent in common, the most similar first.
 fn of_similar_content<'l>(
-    (gone, old_lines): (&[Lone<'l>], &[Lines]),
-    (came, new_lines): (&[Lone<'l>], &[Lines]),
+    (deleted, old_lines): (&[Lone<'l>], &[Lines]),
+    (added, new_lines): (&[Lone<'l>], &[Lines]),
 ) -> Vec<(&'l TreePath, &'l TreePath)> {
     let mut scored = Vec::new();
-    for (old, (old_path, _)) in gone.iter().enumerate() {
-        for (new, (new_path, _)) in came.iter().enumerate() {
+    for (old, (old_path, _)) in deleted.iter().enumerate() {
+        for (new, (new_path, _)) in added.iter().enumerate() {
             let similar = similarity(&old_lines[old], &new_lines[new]);
             if similar >= MIN_SIMILAR {
                 let same_name = old_path.split().1 == new_path.split().1;
@@ -106,13 +104,13 @@ fn of_similar_content<'l>(
         if !olds.contains(&old) && !news.contains(&new) {
             olds.insert(old);
             news.insert(new);
-            pairs.push((gone[old].0, came[new].0));
+            pairs.push((deleted[old].0, added[new].0));
         }
     }
     pairs
 }
 
-/// Part of the larger file that both have, in percent.
+/// Returns the part of the larger file that both files have, in percent.
 fn similarity(old: &Lines, new: &Lines) -> u64 {
     let larger = old.values().sum::<u64>().max(new.values().sum());
     let both = old
@@ -121,7 +119,7 @@ fn similarity(old: &Lines, new: &Lines) -> u64 {
     both.sum::<u64>() * 100 / larger.max(1)
 }
 
-/// Reads the lines of a file; none where it is long or no text.
+/// Reads the lines of a file; none if it is too long or no text.
 fn lines(reader: &ObjectReader<'_>, entry: &FileEntry) -> Result<Lines, HistoryError> {
     let failed = |error| HistoryError::Read(ObjectError::at("read the files of a checkpoint")(error));
     let mut lines = Lines::new();

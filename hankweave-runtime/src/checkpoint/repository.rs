@@ -1,4 +1,4 @@
-//! Git's repository as the other modules use it: opened safely and made durable.
+//! Opening the checkpoint repository safely with libgit2, and helpers for libgit2's errors and names.
 
 use std::path::Path;
 use std::sync::Once;

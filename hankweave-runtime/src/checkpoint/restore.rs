@@ -1,4 +1,7 @@
-//! Bringing files back, with code of our own: git's checkout writes through links (G7).
+//! Restoring the files of a checkpoint, with code of our own: git's checkout writes through links (G7).
+//!
+//! [`prepare`] compares the workspace with the checkpoint and makes a plan. The caller saves what the plan would change,
+//! then [`apply`] carries it out.
 
 use std::fs::File;
 use std::io;
@@ -25,7 +28,7 @@ use super::{
 use crate::world::disk::{open_folder_in, sync_file_system};
 use crate::world::environment::umask_of_user;
 
-/// Folders under our temporary names that are passed over in one folder.
+/// Maximum number of temporary names passed over in one folder because a folder has them.
 const MOST_TEMPORARY: usize = 64;
 
 /// Longest target of a link, in bytes.
@@ -34,7 +37,7 @@ const LONGEST_TARGET: usize = 64 << 10;
 /// A restore that is planned and has changed nothing yet.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// Files that the restore would replace or delete, to be saved first, and the rest of the tracked files.
+    /// The tracked files as they are now, and other entries that the restore would replace.
     pub(super) current: WorkspaceSnapshot,
     pub(super) target: Arc<Listing>,
     pub(super) plan: RestorePlan,
@@ -45,16 +48,17 @@ impl Prepared {
         self.plan.write.is_empty() && self.plan.delete.is_empty()
     }
 
-    /// Whether `saved` has every file that the restore would replace or delete, as it is now.
+    /// Whether the checkpoint `saved` has every file that the restore would replace or delete, as it is now.
     pub(super) fn is_saved_in(&self, saved: &Listing) -> bool {
         let current = &self.current.files;
         let stays = |path: &TreePath| self.target.get(path.as_bytes()) == current.get(path.as_bytes());
-        let mut changed = present(changes(saved, current));
-        changed.all(|path| stays(&path))
+        let mut unsaved = remaining(changes(saved, current));
+        unsaved.all(|path| stays(&path))
     }
 }
 
-/// Compares the workspace with `target`; entries in the way of the target go to `blobs`.
+/// Compares the workspace with the files `target` of a checkpoint, and with `left`, the files of the checkpoint being left.
+/// The contents that are read go to `blobs`. `spares_changed`: files that differ from `left` stay.
 pub(super) fn prepare(
     workspace: &Workspace,
     cache: &StatCache,
@@ -85,35 +89,44 @@ pub(super) fn prepare(
 
 /// Returns the changes that turn the tracked files of `current` into those of `target`.
 ///
-/// Deletes only what `left` has and `target` has not (G8). `spares_changed`: what differs from `left` stays. Fails when something would be
-/// lost that is not in `current`.
+/// Deletes only files that `left` has and `target` has not (G8). `spares_changed`: files that differ from `left` stay. Fails
+/// when an entry would be lost that could not be read into `current`.
 fn plan(
     current: &WorkspaceSnapshot,
     left: &Listing,
     target: &Listing,
     spares_changed: bool,
 ) -> Result<RestorePlan, RestoreError> {
-    let ours = |path: &TreePath| !is_path_excluded(path);
-    let write = present(changes(&current.files, target));
-    let delete = left
-        .paths()
-        .filter(|path| !target.contains(path.as_bytes()) && current.files.contains(path.as_bytes()));
-    let is_link = |path: &TreePath| {
-        let entry = target.get(path.as_bytes());
-        entry.is_some_and(|entry| entry.mode == FileMode::Link)
+    let now = |path: &TreePath| current.files.get(path.as_bytes());
+    let is_spared = |path: &TreePath| spares_changed && now(path) != left.get(path.as_bytes());
+    let mut plan = RestorePlan {
+        write: Vec::new(),
+        delete: Vec::new(),
+        spared: Vec::new(),
+        absent: Vec::new(),
     };
-    let may_be = |path: &TreePath| !(is_link(path) && is_never_a_link(path.split().1));
-    let found = |path: &TreePath| current.files.get(path.as_bytes());
-    let is_spared = |path: &TreePath| spares_changed && found(path) != left.get(path.as_bytes());
-    let (spared, write): (Vec<TreePath>, _) = write.filter(ours).filter(may_be).partition(is_spared);
-    let (spared, absent): (Vec<TreePath>, _) = spared.into_iter().partition(|path| found(path).is_some());
-    let (kept, delete): (Vec<TreePath>, _) = delete.filter(|path| ours(path)).cloned().partition(is_spared);
-    let plan = RestorePlan {
-        write,
-        delete,
-        spared: [spared, kept].concat(),
-        absent,
-    };
+    for path in remaining(changes(&current.files, target)) {
+        if is_path_excluded(&path) || is_forbidden_link(&path, target) {
+            continue;
+        }
+        if !is_spared(&path) {
+            plan.write.push(path);
+        } else if now(&path).is_some() {
+            plan.spared.push(path);
+        } else {
+            plan.absent.push(path);
+        }
+    }
+    for path in left.paths() {
+        if target.contains(path.as_bytes()) || now(path).is_none() || is_path_excluded(path) {
+            continue;
+        }
+        if is_spared(path) {
+            plan.spared.push(path.clone());
+        } else {
+            plan.delete.push(path.clone());
+        }
+    }
     match current
         .skipped
         .iter()
@@ -127,8 +140,14 @@ fn plan(
     }
 }
 
-/// Fails if the plan would turn a workspace that is no repository into one: git, started in it, would follow the settings
-/// there (X13).
+/// Whether `target` has a link at `path` where no link may be.
+fn is_forbidden_link(path: &TreePath, target: &Listing) -> bool {
+    let entry = target.get(path.as_bytes());
+    entry.is_some_and(|entry| entry.mode == FileMode::Link) && is_never_a_link(path.split().1)
+}
+
+/// Fails if the plan would turn a workspace that is no git repository into one: git, started in it, would follow the
+/// restored settings (X13).
 fn refuse_repository(workspace: &Workspace, plan: &RestorePlan) -> Result<(), RestoreError> {
     let first = |path: &TreePath| path.parts().next().unwrap_or_default().to_owned();
     let is_part = |path: &&TreePath| {
@@ -163,15 +182,16 @@ fn refuse_repository(workspace: &Workspace, plan: &RestorePlan) -> Result<(), Re
     }
 }
 
-/// Returns the paths that exist after `changes`.
-fn present(changes: Vec<PathChange>) -> impl Iterator<Item = TreePath> {
-    let present = changes
+/// Returns the changed paths that still exist after `changes`.
+fn remaining(changes: Vec<PathChange>) -> impl Iterator<Item = TreePath> {
+    let remaining = changes
         .into_iter()
         .filter(|change| change.kind != ChangeKind::Deleted);
-    present.map(|change| change.path)
+    remaining.map(|change| change.path)
 }
 
-/// Whether writing `paths` of `target` would remove or need `skipped`. A FIFO or socket may go: it has no contents.
+/// Whether writing `paths` of `target` would remove the skipped entry, or write into it. A FIFO or socket may be removed: it
+/// has no contents.
 fn is_in_the_way(skipped: &Skipped, paths: &[TreePath], target: &Listing) -> bool {
     let is_written = |path: &[u8]| {
         paths
@@ -187,8 +207,8 @@ fn is_in_the_way(skipped: &Skipped, paths: &[TreePath], target: &Listing) -> boo
 /// Copies the bytes of a blob into a sink.
 pub(super) type CopyContents<'a> = dyn Fn(Oid, &mut dyn io::Write) -> Result<(), ContentError> + 'a;
 
-/// Carries out `plan`; `contents` copies the bytes of a blob. What is already done is done again without harm. Folders that are empty afterwards go, unless they are
-/// older than the target, which was made at `made`.
+/// Carries out `plan`; `contents` copies the bytes of a blob. After an interruption it can be called again. A folder that a
+/// deletion leaves empty is removed, unless it is older than the target, which was made at `made`.
 pub(super) fn apply(
     workspace: &Workspace,
     plan: &RestorePlan,
@@ -221,7 +241,7 @@ pub(super) fn apply(
     sync_file_system(workspace.root()).map_err(RestoreError::Sync)
 }
 
-/// Removes temporary files that an interrupted restore left next to the files that it wrote (P9). The walk skipped them.
+/// Removes temporary files that an interrupted restore left next to the files that it wrote (P9); they are among the `skipped` entries.
 pub(super) fn sweep(workspace: &Workspace, skipped: &[Skipped]) -> Result<(), RestoreError> {
     let names = skipped
         .iter()
@@ -243,7 +263,7 @@ pub(super) fn sweep(workspace: &Workspace, skipped: &[Skipped]) -> Result<(), Re
     Ok(())
 }
 
-/// Deletes the file at `path` and the folders that are empty after it and younger than `made`.
+/// Deletes the file at `path`, and then each folder above that is empty, up to the first that is older than `made`.
 fn delete(workspace: &Workspace, path: &TreePath, made: Option<Timestamp>) -> Result<(), Errno> {
     let (folder, name) = path.split();
     match workspace
@@ -272,7 +292,7 @@ fn delete(workspace: &Workspace, path: &TreePath, made: Option<Timestamp>) -> Re
     Ok(())
 }
 
-/// Whether a folder was made before this time; false if the file system does not know.
+/// Whether a folder was made before `time`; false if the file system does not know.
 fn is_older(workspace: &Workspace, folder: &TreePath, time: Timestamp) -> bool {
     let metadata = workspace
         .folder(folder.as_bytes())
@@ -283,7 +303,7 @@ fn is_older(workspace: &Workspace, folder: &TreePath, time: Timestamp) -> bool {
     born.is_some_and(|born| i64::try_from(born.as_millis()).is_ok_and(|born| born < time.as_millis()))
 }
 
-/// Writes a file or link to `path`, and replaces an entry that is there.
+/// Writes a file or link to `path`, and replaces an existing entry.
 fn write(
     workspace: &Workspace,
     path: &TreePath,
@@ -299,7 +319,7 @@ fn write(
         FileMode::Executable => create(&folder, &temporary, 0o777, entry.blob, contents),
     };
     written.inspect_err(|_| {
-        // The error to report is the first; the next restore removes what stays.
+        // The error to report is the first. If this fails too, the next restore removes the temporary file.
         let _ = rustix::fs::unlinkat(&folder, &*temporary, AtFlags::empty());
     })?;
     put_in_place(&folder, &temporary, name).map_err(failed)
@@ -337,13 +357,13 @@ impl io::Write for LinkTarget {
     }
 }
 
-/// Errors of a file system in which two entries cannot change places; the last two are one on Linux.
+/// Errors of a file system in which two entries cannot be exchanged. On Linux the last two are one number.
 const NO_EXCHANGE: [Errno; 4] = [Errno::INVAL, Errno::NOSYS, Errno::NOTSUP, Errno::OPNOTSUPP];
 
-/// Gives what is called `temporary` its name, and removes what had it.
+/// Renames the entry `temporary` to `name`, and removes the entry that had this name.
 ///
-/// The two change places: where a rename replaces a file, ext4 begins to write the new one at once, which takes several times as long as
-/// everything else here. Everything is synced in the end.
+/// The two are exchanged first: where a rename replaces a file, ext4 begins to write the new one at once, which takes
+/// several times as long as everything else here. [`apply`] syncs everything in the end.
 fn put_in_place(folder: &OwnedFd, temporary: &[u8], name: &[u8]) -> Result<(), Errno> {
     match rustix::fs::renameat_with(folder, temporary, folder, name, RenameFlags::EXCHANGE) {
         Ok(()) => match rustix::fs::unlinkat(folder, temporary, AtFlags::empty()) {
@@ -351,7 +371,7 @@ fn put_in_place(folder: &OwnedFd, temporary: &[u8], name: &[u8]) -> Result<(), E
             other => other,
         },
         Err(Errno::NOENT) => rustix::fs::renameat(folder, temporary, folder, name),
-        // A file system that cannot do that.
+        // A file system that cannot exchange entries.
         Err(error) if NO_EXCHANGE.contains(&error) => {
             match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
                 Err(Errno::ISDIR | Errno::PERM) => remove_folder(folder, name)?,
@@ -364,7 +384,8 @@ fn put_in_place(folder: &OwnedFd, temporary: &[u8], name: &[u8]) -> Result<(), E
     }
 }
 
-/// A free name in `folder`. What an interrupted restore left is removed; a folder of that name is not ours and stays.
+/// Returns a free temporary name in `folder`. A file that an interrupted restore left is removed; a folder of that name is
+/// not ours and stays.
 fn temporary_in(folder: impl AsFd) -> Result<Vec<u8>, Errno> {
     let mut number = 0;
     loop {
@@ -377,6 +398,7 @@ fn temporary_in(folder: impl AsFd) -> Result<Vec<u8>, Errno> {
     }
 }
 
+/// Creates a file with the bytes of `blob`. Where the umask of the user is known, it replaces that of this process.
 fn create(
     folder: &OwnedFd,
     name: &[u8],

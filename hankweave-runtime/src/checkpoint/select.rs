@@ -1,4 +1,5 @@
-//! Files that belong to a checkpoint: the walk through the workspace.
+//! The walk through the workspace, which selects the files that belong to a checkpoint, or that a restore would replace.
+//! Snapshots and surveys begin with it.
 
 use std::cmp::Ordering;
 use std::ffi::OsStr;
@@ -21,19 +22,19 @@ use super::workspace::{FileStat, Workspace};
 use super::{Patterns, SkipReason, Skipped, TreePath};
 use crate::world::disk::{open_folder_in, open_regular_in};
 
-/// Default for the largest file that is stored, in bytes.
+/// Default of the longest file that is stored, in bytes.
 pub const MAX_FILE_BYTES: u64 = CHECKPOINTED_FILE_LIMIT_MB << 20;
 
 /// Maximum depth of nested folders. Each open one costs a descriptor, and 1,024 is a common limit for these.
 const MAX_DEPTH: usize = 256;
 
-/// Most threads that walk. Each may be in as many folders.
+/// Most threads that walk. Each may have [`MAX_DEPTH`] folders open.
 const MOST_THREADS: usize = 3;
 
 /// Largest `.gitignore` that is read, in bytes; the rest of a larger one does not count.
 const MAX_IGNORE_BYTES: u64 = 1 << 20;
 
-/// Folders with so many third-party files that those without a match are not listed.
+/// Folder with so many third-party files that its unlisted ones stay out, see [`FileSelection::unlisted`].
 const UNVISITED: &[u8] = b"node_modules";
 
 /// Rules for the files to select.
@@ -43,12 +44,12 @@ pub(super) struct FileSelection<'a> {
     pub(super) patterns: &'a Patterns,
     /// Files that are wanted even if they are ignored or do not match: those of any of these listings.
     pub(super) tracked: &'a [&'a Listing],
-    /// Whether to select the entries that a restore of the tracked files would replace, and so has to save first: files
+    /// Whether to select also the entries that a restore of the tracked files would replace, and so has to save first: files
     /// of any size, a file in the place of a tracked folder, and everything inside a folder in the place of a tracked
     /// file.
     pub(super) in_the_way: bool,
-    /// Whether to select files of any size that do not match, and ignored ones. [`UNVISITED`] folders and folders that
-    /// are ignored as a whole stay out.
+    /// Whether to select also the unlisted files: those that do not match, are ignored or are too long. [`UNVISITED`]
+    /// folders and folders that are ignored as a whole stay out.
     pub(super) unlisted: bool,
     /// Longest file, in bytes. A file in the way of a restore may be of any length.
     pub(super) most_bytes: u64,
@@ -76,7 +77,8 @@ pub(super) struct Selected {
 pub(super) struct SelectedFile {
     pub(super) path: TreePath,
     pub(super) stat: FileStat,
-    /// Whether it matches, and is not only there because it is tracked or in the way.
+    /// Whether it matches the patterns, is not ignored and is not too long. Otherwise it is here because it is tracked, in
+    /// the way of a restore or unlisted.
     pub(super) matches: bool,
     /// Whether a `.gitignore` leaves it out.
     pub(super) is_ignored: bool,
@@ -101,7 +103,7 @@ pub(super) fn select(workspace: &Workspace, selection: &FileSelection<'_>) -> Re
             .min(MOST_THREADS),
         selected: Selected::default(),
     };
-    match open_folder_in(workspace.root(), ".").and_then(|root| walker.folder(root, WalkMode::Default)) {
+    match open_folder_in(workspace.root(), ".").and_then(|root| walker.walk_folder(root, WalkMode::Default)) {
         Ok(()) => Ok(walker.selected),
         // The path of the folder that failed is still in the walker.
         Err(source) => Err(WalkError {
@@ -111,21 +113,24 @@ pub(super) fn select(workspace: &Workspace, selection: &FileSelection<'_>) -> Re
     }
 }
 
-/// Selection in a folder.
+/// Which files of a folder the walk selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WalkMode {
     /// Matching files that are not ignored, and tracked files.
     Default,
     /// The folder is ignored: only what is tracked.
     Tracked,
-    /// All of it, see [`FileSelection::in_the_way`].
+    /// The folder is in the place of a tracked file: all of it, see [`FileSelection::in_the_way`].
     Everything,
 }
 
 struct Walker<'a> {
     selection: &'a FileSelection<'a>,
+    /// The rules of the `.gitignore` files on the path, outermost first.
     rules: Vec<IgnoreRules>,
+    /// Path of the current entry, relative to the workspace.
     path: Vec<u8>,
+    /// Number of open folders, 1 in the workspace itself.
     depth: usize,
     /// Number of threads that may walk through the entries inside.
     threads: usize,
@@ -135,7 +140,7 @@ struct Walker<'a> {
 /// Name of an entry in a folder, and its type.
 type RawEntry = (Box<[u8]>, FileType);
 
-/// One `.gitignore` on the way down.
+/// The rules of one `.gitignore`.
 #[derive(Clone)]
 struct IgnoreRules {
     /// Length of the folder's path with its slash.
@@ -144,19 +149,16 @@ struct IgnoreRules {
 }
 
 impl Walker<'_> {
-    fn folder(&mut self, folder: OwnedFd, wish: WalkMode) -> Result<(), Errno> {
-        let folder = Dir::new(folder)?;
-        self.folder_of(folder, wish)
-    }
-
-    fn folder_of(&mut self, mut folder: Dir, wish: WalkMode) -> Result<(), Errno> {
+    /// Visits everything in a folder, whose path is `self.path`.
+    fn walk_folder(&mut self, folder: OwnedFd, mode: WalkMode) -> Result<(), Errno> {
+        let mut folder = Dir::new(folder)?;
         let names = names(&mut folder)?;
         let prefix = if self.path.is_empty() {
             0
         } else {
             self.path.len() + 1
         };
-        let rules = if wish == WalkMode::Default {
+        let rules = if mode == WalkMode::Default {
             read_rules(folder.fd()?, &names, prefix)
         } else {
             None
@@ -166,10 +168,10 @@ impl Walker<'_> {
         self.depth += 1;
         let folders = names.iter().filter(|(_, kind)| *kind == FileType::Directory);
         match self.threads > 1 && folders.count() > 1 {
-            true => self.names_together(folder.fd()?, &names, wish)?,
+            true => self.visit_in_threads(folder.fd()?, &names, mode)?,
             false => names
                 .iter()
-                .try_for_each(|name| self.name(folder.fd()?, name, wish))?,
+                .try_for_each(|name| self.visit(folder.fd()?, name, mode))?,
         }
         self.depth -= 1;
         if has_rules {
@@ -178,24 +180,30 @@ impl Walker<'_> {
         Ok(())
     }
 
-    fn name(&mut self, parent: BorrowedFd<'_>, (name, kind): &RawEntry, wish: WalkMode) -> Result<(), Errno> {
+    /// Appends `name` to the path while its entry is visited. After an error the path stays, for the message.
+    fn visit(
+        &mut self,
+        parent: BorrowedFd<'_>,
+        (name, kind): &RawEntry,
+        mode: WalkMode,
+    ) -> Result<(), Errno> {
         let length = self.path.len();
         if length > 0 {
             self.path.push(b'/');
         }
         self.path.extend_from_slice(name);
-        self.entry(parent, name, *kind, wish)?;
+        self.entry(parent, name, *kind, mode)?;
         self.path.truncate(length);
         Ok(())
     }
 
     /// Visits `names` in several threads, each of which takes the next remaining one. The results are put together in the
     /// order of the names.
-    fn names_together(
+    fn visit_in_threads(
         &mut self,
         parent: BorrowedFd<'_>,
         names: &[RawEntry],
-        wish: WalkMode,
+        mode: WalkMode,
     ) -> Result<(), Errno> {
         let next = AtomicUsize::new(0);
         let work = || {
@@ -205,8 +213,8 @@ impl Walker<'_> {
                 Some((index, names.get(index)?))
             };
             while let Some((index, name)) = take() {
-                let mut walker = self.alone();
-                let visited = walker.name(parent, name, wish);
+                let mut walker = self.single_threaded();
+                let visited = walker.visit(parent, name, mode);
                 done.push((index, walker, visited));
             }
             done
@@ -235,8 +243,8 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// Returns a walker at this position that has found nothing and has no helpers.
-    fn alone(&self) -> Self {
+    /// Returns a walker at this position that has found nothing and starts no threads.
+    fn single_threaded(&self) -> Self {
         Self {
             selection: self.selection,
             rules: self.rules.clone(),
@@ -247,7 +255,7 @@ impl Walker<'_> {
         }
     }
 
-    fn entry(&mut self, parent: impl AsFd, name: &[u8], kind: FileType, wish: WalkMode) -> Result<(), Errno> {
+    fn entry(&mut self, parent: impl AsFd, name: &[u8], kind: FileType, mode: WalkMode) -> Result<(), Errno> {
         if is_excluded(name, self.depth == 1) {
             self.skip(SkipReason::Protected);
             return Ok(());
@@ -260,15 +268,15 @@ impl Walker<'_> {
             known => known,
         };
         let is_folder = kind == FileType::Directory;
-        let wish = if wish == WalkMode::Default && self.is_ignored(is_folder) {
+        let mode = if mode == WalkMode::Default && self.is_ignored(is_folder) {
             WalkMode::Tracked
         } else {
-            wish
+            mode
         };
         match kind {
-            FileType::Directory => self.subfolder(parent, name, wish),
-            FileType::RegularFile | FileType::Symlink => self.file(parent, name, wish),
-            _ if wish == WalkMode::Tracked => Ok(()),
+            FileType::Directory => self.subfolder(parent, name, mode),
+            FileType::RegularFile | FileType::Symlink => self.file(parent, name, mode),
+            _ if mode == WalkMode::Tracked => Ok(()),
             _ => {
                 self.skip(SkipReason::NotAFile);
                 Ok(())
@@ -276,10 +284,10 @@ impl Walker<'_> {
         }
     }
 
-    fn subfolder(&mut self, parent: impl AsFd, name: &[u8], wish: WalkMode) -> Result<(), Errno> {
+    fn subfolder(&mut self, parent: impl AsFd, name: &[u8], mode: WalkMode) -> Result<(), Errno> {
         let in_the_way = self.selection.in_the_way && self.selection.tracks(&self.path);
-        let wish = if in_the_way { WalkMode::Everything } else { wish };
-        if wish == WalkMode::Tracked && !self.selection.tracks_beneath(&self.path) {
+        let mode = if in_the_way { WalkMode::Everything } else { mode };
+        if mode == WalkMode::Tracked && !self.selection.tracks_beneath(&self.path) {
             return Ok(());
         }
         if self.depth == MAX_DEPTH {
@@ -287,14 +295,14 @@ impl Walker<'_> {
             return Ok(());
         }
         match open_folder_in(parent, name) {
-            Ok(folder) => self.folder(folder, wish),
+            Ok(folder) => self.walk_folder(folder, mode),
             Err(error) => self.unless_harmless(error),
         }
     }
 
-    fn file(&mut self, parent: impl AsFd, name: &[u8], wish: WalkMode) -> Result<(), Errno> {
+    fn file(&mut self, parent: impl AsFd, name: &[u8], mode: WalkMode) -> Result<(), Errno> {
         let (selection, in_the_way) = (self.selection, self.selection.in_the_way);
-        let mut matches = wish == WalkMode::Default && selection.patterns.matches(&self.path);
+        let mut matches = mode == WalkMode::Default && selection.patterns.matches(&self.path);
         let unlisted = selection.unlisted
             && !self
                 .path
@@ -302,7 +310,7 @@ impl Walker<'_> {
                 .any(|name| name == UNVISITED);
         let wanted = matches
             || unlisted
-            || wish == WalkMode::Everything
+            || mode == WalkMode::Everything
             || selection.tracks(&self.path)
             || in_the_way && selection.tracks_beneath(&self.path);
         if !wanted {
@@ -330,12 +338,12 @@ impl Walker<'_> {
             path: self.current(),
             stat,
             matches,
-            is_ignored: wish == WalkMode::Tracked,
+            is_ignored: mode == WalkMode::Tracked,
         });
         Ok(())
     }
 
-    /// Something that vanished during the walk is not in the workspace, and what we may not read is left out.
+    /// Passes over an entry that vanished during the walk, and skips one that we may not read. Other errors stay errors.
     fn unless_harmless(&mut self, error: Errno) -> Result<(), Errno> {
         match error {
             Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Ok(()),
@@ -371,8 +379,8 @@ impl Walker<'_> {
     }
 }
 
-/// Returns the names in `folder` without `.` and `..`, in the order of the paths that begin with them. Does not use
-/// `list_in`: an entry whose kind cannot be read stays here, and fails no checkpoint.
+/// Returns the names in `folder` without `.` and `..`, ordered so that whole paths come in their order. `list_in` would fail
+/// at an entry whose kind cannot be read; here such an entry stays and fails no checkpoint.
 fn names(folder: &mut Dir) -> Result<Vec<RawEntry>, Errno> {
     let mut names: Vec<RawEntry> = Vec::new();
     while let Some(entry) = folder.read() {
@@ -395,7 +403,7 @@ fn known_kind(folder: impl AsFd, name: &[u8], listed: FileType) -> FileType {
     }
 }
 
-/// As git sorts: after the name of a folder comes a slash.
+/// Compares names as git does: as if the name of a folder ended with a slash.
 fn in_order_of_paths((left, left_kind): &RawEntry, (right, right_kind): &RawEntry) -> Ordering {
     let common = left.len().min(right.len());
     let next = |name: &[u8], kind| match kind {
@@ -406,7 +414,7 @@ fn in_order_of_paths((left, left_kind): &RawEntry, (right, right_kind): &RawEntr
     left[..common].cmp(&right[..common]).then_with(after)
 }
 
-/// The rules of the `.gitignore` in `folder`. One that cannot be read has none, and so has a line that is no pattern.
+/// Returns the rules of the `.gitignore` in `folder`; `None` when there is none or it cannot be read. Lines that are no pattern do not count.
 fn read_rules(folder: impl AsFd, names: &[RawEntry], prefix: usize) -> Option<IgnoreRules> {
     names.iter().find(|(name, _)| **name == *b".gitignore")?;
     let file = open_regular_in(folder, ".gitignore").ok()?;

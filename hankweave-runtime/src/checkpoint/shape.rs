@@ -23,16 +23,16 @@ const CONFIG_BYTES: u64 = 64 << 10;
 /// Longest file of a reference, in bytes.
 const REFERENCE_BYTES: u64 = 4 << 10;
 
-/// Longest list of packed references, in bytes.
+/// Longest `packed-refs`, the list of references that `git pack-refs` writes, in bytes.
 pub(super) const PACKED_REFERENCES_BYTES: u64 = 64 << 20;
 
-/// Longest index of packs and graph of commits, which libgit2 maps, and longest log of a reference, in bytes.
+/// Longest file that libgit2 maps into memory, an index of packs or a graph of commits, and longest log of a reference, in bytes.
 const MAPPED_BYTES: u64 = 4 << 30;
 
 /// Maximum depth of nested folders inside `refs`.
 const MAX_DEPTH: usize = 16;
 
-/// Files of the outermost folder that libgit2 or we open.
+/// Files of the outermost folder that libgit2 or we open, and the maximum length of each, in bytes.
 const FILES: [(&str, u64); 4] = [
     ("config", CONFIG_BYTES),
     ("HEAD", REFERENCE_BYTES),
@@ -40,10 +40,10 @@ const FILES: [(&str, u64); 4] = [
     ("stat-cache", MAPPED_BYTES),
 ];
 
-/// Files that make a repository part of another, or another history of it. We never write these.
+/// Files that make a repository part of another one, or change its history. We never write these.
 const ELSEWHERE: [&str; 4] = ["commondir", "gitdir", "config.worktree", "shallow"];
 
-/// Settings whose section is harmless. Others may pull in files or run programs.
+/// Harmless sections of the configuration. Others may pull in files or run programs.
 const SECTIONS: [&str; 9] = [
     "core",
     "gc",
@@ -56,7 +56,7 @@ const SECTIONS: [&str; 9] = [
     "log",
 ];
 
-/// Settings that name other files.
+/// Settings in harmless sections that name other files.
 const NAMES_OF_FILES: [&str; 3] = ["worktree", "attributesfile", "excludesfile"];
 
 /// Something in a repository that libgit2 must not open.
@@ -67,13 +67,15 @@ pub(super) struct UnsafeEntry {
     pub(super) what: UnsafeReason,
 }
 
-/// Problem of the file.
+/// Why libgit2 must not open an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum UnsafeReason {
-    /// It is not the kind of file that belongs there.
+    /// The entry has this kind, which does not belong there.
     Is(FileKind),
     TooLarge,
+    /// The entry makes git read files of other repositories.
     LeadsElsewhere,
+    /// The configuration has this section or key, which is not known to be harmless.
     Setting(String),
     NotAReference,
 }
@@ -95,30 +97,28 @@ impl fmt::Display for UnsafeEntry {
 
 impl std::error::Error for UnsafeEntry {}
 
-/// Returns all strange entries of `repository`, outer entries first. Contents are checked elsewhere, except for the
-/// configuration: no setting in it may lead elsewhere.
-pub(super) fn strange(repository: &Path) -> io::Result<Vec<UnsafeEntry>> {
-    let mut look = RepositoryScan::default();
+/// Returns all entries of `repository` that libgit2 must not open, in the order of the folders. Of the contents, only the
+/// settings of the configuration are checked here.
+pub(super) fn unsafe_entries(repository: &Path) -> io::Result<Vec<UnsafeEntry>> {
+    let mut scan = RepositoryScan::default();
     let root: OwnedFd = open_dir(repository)?.into();
-    look.at_top(&root)?;
-    if !look
-        .found
-        .iter()
-        .any(|strange| strange.path == Path::new("config"))
-    {
-        look.found.extend(foreign_setting(repository)?);
+    scan.at_top(&root)?;
+    // A configuration that is no file or too large must not be read.
+    let is_readable = scan.found.iter().all(|entry| entry.path != Path::new("config"));
+    if is_readable {
+        scan.found.extend(foreign_setting(repository)?);
     }
-    Ok(look.found)
+    Ok(scan.found)
 }
 
-/// Fails with the first thing that is strange and that git would open.
+/// Fails with the first entry that libgit2 must not open, unless libgit2 does not open it anyway.
 pub(super) fn check(repository: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let is_opened = |strange: &UnsafeEntry| {
-        let name = strange.path.file_name().unwrap_or_default();
+    let is_opened = |entry: &UnsafeEntry| {
+        let name = entry.path.file_name().unwrap_or_default();
         name != "stat-cache" && !is_unfinished(name.as_bytes())
     };
-    match strange(repository)?.into_iter().find(is_opened) {
-        Some(strange) => Err(strange.into()),
+    match unsafe_entries(repository)?.into_iter().find(is_opened) {
+        Some(entry) => Err(entry.into()),
         None => Ok(()),
     }
 }
@@ -134,7 +134,7 @@ impl RepositoryScan {
     fn at_top(&mut self, root: &OwnedFd) -> io::Result<()> {
         for (name, kind) in entries(root)? {
             match name.as_bytes() {
-                b"refs" | b"logs" => self.inside(root, &name, |look, folder| look.references(&folder, 0))?,
+                b"refs" | b"logs" => self.inside(root, &name, |scan, folder| scan.references(&folder, 0))?,
                 b"objects" => self.inside(root, &name, Self::objects)?,
                 b"info" => self.inside(root, &name, Self::info)?,
                 name if is_unfinished(name) => self.file(root, OsStr::from_bytes(name), kind, u64::MAX)?,
@@ -199,7 +199,7 @@ impl RepositoryScan {
         for (name, kind) in entries(folder)? {
             let is_lock = name.as_bytes().ends_with(b".lock");
             if kind == FileKind::Directory && !is_lock && depth < MAX_DEPTH {
-                self.inside(folder, &name, |look, folder| look.references(&folder, depth + 1))?;
+                self.inside(folder, &name, |scan, folder| scan.references(&folder, depth + 1))?;
             } else {
                 let is_log = self.path.starts_with("logs");
                 self.file(
@@ -213,7 +213,7 @@ impl RepositoryScan {
         Ok(())
     }
 
-    /// Looks into a folder, which must be one.
+    /// Opens the folder `name` and calls `look` with it; notes an entry that is no folder.
     fn inside(
         &mut self,
         parent: &OwnedFd,
@@ -234,12 +234,14 @@ impl RepositoryScan {
         Ok(())
     }
 
+    /// Notes the entry unless it is a folder. The content of the folder is not checked.
     fn folder(&mut self, name: &OsStr, kind: FileKind) {
         if kind != FileKind::Directory {
             self.note(name, UnsafeReason::Is(kind));
         }
     }
 
+    /// Notes the entry unless it is a regular file of at most `most` bytes.
     fn file(&mut self, parent: &OwnedFd, name: &OsStr, kind: FileKind, most: u64) -> io::Result<()> {
         if kind != FileKind::File {
             self.note(name, UnsafeReason::Is(kind));
@@ -249,7 +251,7 @@ impl RepositoryScan {
             return Ok(());
         }
         let length = match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => return Ok(()), // Gone meanwhile, as locks go.
+            Err(Errno::NOENT) => return Ok(()), // Removed since it was listed, as lock files are.
             seen => u64::try_from(seen?.st_size).unwrap_or(0),
         };
         if length > most {
@@ -264,12 +266,12 @@ impl RepositoryScan {
     }
 }
 
-/// Whether git, or we, give names like this to files that are not finished.
+/// Whether the name is one that git or we give to unfinished files.
 fn is_unfinished(name: &[u8]) -> bool {
     name.starts_with(b"tmp_") || name.ends_with(b".lock") || name.ends_with(b".tmp")
 }
 
-/// The entries of a folder, ordered, and what they are.
+/// Returns the names in a folder, ordered, and their kinds.
 fn entries(folder: &OwnedFd) -> io::Result<Vec<(OsString, FileKind)>> {
     let listed = list_in(folder)?.into_iter();
     let mut found: Vec<_> = listed.map(|(name, kind, _)| (name, kind)).collect();
@@ -277,22 +279,22 @@ fn entries(folder: &OwnedFd) -> io::Result<Vec<(OsString, FileKind)>> {
     Ok(found)
 }
 
-/// The first setting of the configuration that has no business there.
+/// Returns the first setting of the configuration that is not known to be harmless.
 fn foreign_setting(repository: &Path) -> io::Result<Option<UnsafeEntry>> {
     let text = match RealDisk.read(&repository.join("config"), CONFIG_BYTES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         text => String::from_utf8_lossy(&text?).to_lowercase(),
     };
-    let setting = text.lines().find_map(|line| foreign(line.trim()));
+    let setting = text.lines().find_map(|line| foreign_part(line.trim()));
     Ok(setting.map(|setting| UnsafeEntry {
         path: "config".into(),
         what: UnsafeReason::Setting(setting),
     }))
 }
 
-/// The section or key in a line of lower-case configuration that is not known to be harmless. Only the plainest form counts as such, so that libgit2
-/// reads nothing else in it than we do.
-fn foreign(line: &str) -> Option<String> {
+/// Returns the section or key in a line of lower-case configuration, if it is not known to be harmless. Only the plainest
+/// syntax counts as harmless, so that libgit2 cannot read a line in another way than we do.
+fn foreign_part(line: &str) -> Option<String> {
     if line.is_empty() || line.starts_with(['#', ';']) {
         return None;
     }
@@ -351,12 +353,12 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             Repository::init_bare(folder.path()).unwrap();
             fs::write(folder.path().join("config"), "[core]\n\tbare = true\n").unwrap();
-            assert_eq!(strange(folder.path()).unwrap(), []);
+            assert_eq!(unsafe_entries(folder.path()).unwrap(), []);
             let path = folder.path().join(name);
             let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             change(&path);
-            let found = strange(folder.path()).unwrap();
+            let found = unsafe_entries(folder.path()).unwrap();
             assert_eq!(found.len(), 1, "{name}: {found:?}");
             assert_eq!(found[0].path, Path::new(name));
             assert_eq!(check(folder.path()).is_err(), name != "config.lock", "{name}");
@@ -371,7 +373,7 @@ mod tests {
     #[test]
     fn only_the_plainest_form_of_harmless_settings_is_let_through() {
         for good in ["", "# x", "[core]", "bare = true", "logallrefupdates", "auto=0"] {
-            assert_eq!(foreign(good), None, "{good}");
+            assert_eq!(foreign_part(good), None, "{good}");
         }
         for bad in [
             "[include]",
@@ -386,7 +388,7 @@ mod tests {
             "path",
         ] {
             // A key without a section of its own belongs to the section in front of it, which was checked.
-            assert_eq!(foreign(bad).is_some(), bad != "path", "{bad}");
+            assert_eq!(foreign_part(bad).is_some(), bad != "path", "{bad}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! From a walk to a listing: reads what changed, hands it to the blob store, and remembers what it looked like.
+//! From a walk to a listing of the workspace: [`take`] walks, reads the files that changed, hands their contents to the blob
+//! store, and returns their stat data for the cache. Checkpoints, restores and comparisons with the workspace begin here.
 
 use std::thread;
 
@@ -15,21 +16,21 @@ use super::{CheckpointError, FileProgress, SkipReason, Skipped, SurveyedFile, Tr
 /// From this number of files on, reading and storing them is worth several threads.
 const PARALLEL_FILES: usize = 256;
 
-/// Larger files are read and stored in pieces, so that what a checkpoint needs of memory does not depend on them.
+/// Longest file that is read into memory as a whole, in bytes. Longer ones are read and stored in pieces.
 const MOST_IN_MEMORY: u64 = 1 << 20;
 
 /// The selected files of a workspace as they are now.
 #[derive(Debug, Default)]
 pub(super) struct WorkspaceSnapshot {
     pub(super) files: Listing,
-    /// How the files looked that the cache did not recognise.
+    /// The files that the cache did not recognise, with their stat data and blobs.
     pub(super) read: Vec<(TreePath, FileStat, Oid)>,
     pub(super) skipped: Vec<Skipped>,
-    /// The files that match, as the walk saw them.
+    /// The files that match the patterns, as the walk saw them.
     pub(super) seen: Vec<SurveyedFile>,
 }
 
-/// Takes a snapshot of what `selection` wants. Files that `cache` recognises are not read.
+/// Takes a snapshot of the files in `selection`. Files that `cache` recognises are not read.
 pub(super) fn take(
     workspace: &Workspace,
     selection: &FileSelection<'_>,
@@ -80,6 +81,7 @@ pub(super) fn take(
 enum StoreResult {
     Blob(TreePath, FileStat, Oid),
     Skipped(Skipped),
+    /// The file no longer exists.
     Gone,
 }
 

@@ -1,12 +1,12 @@
-//! Facts about files from the previous checkpoint, so that unchanged ones are not read again.
+//! Stat data and blobs of the files of the previous checkpoint, so that unchanged files are not read again.
 //!
 //! A file counts as unchanged if its size, inode, mode and both times are as they were when it was read. That is not
 //! enough for a file that was written at the moment it was read: a second write in one tick of the file system's clock
 //! leaves no trace. So only files with times *older* than the start of the walk are remembered; the others are read again
 //! next time. The start is measured on the file system itself, as the time of a new file.
 //!
-//! The cache lives in the repository as one file. A damaged, missing or old one costs time and nothing else, so it is written only once enough
-//! has changed to be worth it.
+//! The cache lives in the repository as one file. A damaged, missing or old file costs time and nothing else, so it is
+//! written only once enough has changed.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet, btree_map};
@@ -22,13 +22,13 @@ use super::workspace::{FileStat, FileTime};
 use super::{ChangeKind, PathChange, TreePath};
 use crate::world::disk::{Disk as _, RealDisk, new_file, remove_if_present};
 
-/// The cache file is written once one in this many files differs from what it records.
+/// The cache file is written once one in this many files differs from its record there.
 const WORTH_WRITING: usize = 64;
 
 /// The name of a cache file that is being written.
 pub(super) const TEMPORARY: &str = "stat-cache.tmp";
 
-/// Largest file that is read, in bytes; files of several millions fit.
+/// Longest cache file that is read, in bytes; it has room for several million files.
 const MAX_BYTES: u64 = 1 << 30;
 
 const MAGIC: &[u8] = b"hankweave stat cache 1\n";
@@ -40,26 +40,27 @@ pub(super) struct StatCache {
     pub(super) files: Listing,
     /// The ids of its folders.
     pub(super) folders: Folders,
-    /// How the files looked that can be trusted.
+    /// Stat data that can be trusted; a file without is read again.
     pub(super) stats: StatMap,
     /// Objects of finished checkpoints, among them all of this one.
     pub(super) durable: HashSet<Oid>,
-    /// How many of the stats are not in the file, at most.
+    /// Number of changes of `stats` since the cache file was written.
     pub(super) unwritten: usize,
 }
 
-/// How files looked when they were read, and what they held.
+/// Stat data of files when they were read, and the blobs of their contents.
 pub(super) type StatMap = BTreeMap<TreePath, (FileStat, Oid)>;
 
-/// Recognises files that come in the order of their paths. A file that comes too late is not recognised, which only costs time.
+/// Recognises unchanged files, which must come in the order of their paths. A file out of order is not recognised, which only costs time.
 #[derive(Debug)]
 pub(super) struct Recognition<'a>(Peekable<btree_map::Iter<'a, TreePath, (FileStat, Oid)>>);
 
-/// A cache file that is being written; its time of birth is the beginning of the walk.
+/// A cache file that is being written. It is made just before the walk, so its time is the start of the walk.
 #[derive(Debug)]
 pub(super) struct NextCache {
     file: File,
     temporary: PathBuf,
+    /// The start of the walk.
     began: FileTime,
 }
 
@@ -71,8 +72,8 @@ impl StatCache {
         decode(&bytes).unwrap_or_default()
     }
 
-    /// Takes `files` and `folders` for what the newest checkpoint held.
-    pub(super) fn hold(&mut self, files: Listing, folders: Folders) {
+    /// Sets the checkpoint of the cache, whose `files` and `folders` are durable.
+    pub(super) fn set_checkpoint(&mut self, files: Listing, folders: Folders) {
         self.files = files;
         self.folders = folders;
         self.durable.extend(self.files.blobs());
@@ -80,17 +81,17 @@ impl StatCache {
     }
 
     /// Replaces files and folders with those of a new checkpoint, adds the stats of the files that were read, and removes
-    /// those of deleted files. Without `next` the start of the walk is unknown, and no file that was read is recognised
-    /// later.
+    /// the stats of deleted files, which `changes` names. Without `next` the start of the walk is unknown, so the stats of
+    /// the files that were read cannot be trusted.
     pub(super) fn update(
         &mut self,
         next: Option<&NextCache>,
         files: Listing,
         read: Vec<(TreePath, FileStat, Oid)>,
         folders: Folders,
-        gone: &[PathChange],
+        changes: &[PathChange],
     ) {
-        for change in gone.iter().filter(|change| change.kind == ChangeKind::Deleted) {
+        for change in changes.iter().filter(|change| change.kind == ChangeKind::Deleted) {
             self.unwritten += usize::from(self.stats.remove(&change.path).is_some());
         }
         self.durable.extend(read.iter().map(|(.., blob)| *blob));
@@ -119,7 +120,8 @@ impl<'a> Recognition<'a> {
         Self(stats.iter().peekable())
     }
 
-    /// The blob of the file at `path`, if the file still is as it was; and its path once more, which costs nothing to keep and to compare.
+    /// Returns the blob of the file at `path` if its stat data are unchanged. Returns the cached path too: a clone of it is
+    /// equal to the cached one without a comparison of bytes.
     pub(super) fn recognise(&mut self, path: &TreePath, stat: &FileStat) -> Option<(&'a TreePath, Oid)> {
         loop {
             let (known, (seen, blob)) = *self.0.peek()?;
@@ -147,12 +149,12 @@ impl NextCache {
         })
     }
 
-    /// Whether a file that looked like `stat` when it was read can be recognised later.
+    /// Whether any later change of a file that had `stat` when it was read will change these stat data.
     pub(super) fn can_trust(&self, stat: &FileStat) -> bool {
         stat.modified < self.began && stat.changed < self.began
     }
 
-    /// Writes `cache` and puts it in place, if it is worth it.
+    /// Writes `cache` and gives the file its name, if enough has changed.
     pub(super) fn finish(mut self, cache: &mut StatCache) -> io::Result<()> {
         if cache.unwritten == 0 || cache.unwritten < cache.files.len() / WORTH_WRITING {
             return Ok(());
@@ -239,7 +241,7 @@ fn decode(bytes: &[u8]) -> Option<StatCache> {
         stats,
         ..StatCache::default()
     };
-    cache.hold(files.into_iter().collect(), folders);
+    cache.set_checkpoint(files.into_iter().collect(), folders);
     Some(cache)
 }
 
@@ -302,7 +304,7 @@ mod tests {
             ..StatCache::default()
         };
         let files = [(path, FileEntry { mode, blob })];
-        cache.hold(
+        cache.set_checkpoint(
             files.into_iter().collect(),
             Folders::from([(Box::default(), blob)]),
         );

@@ -1,4 +1,4 @@
-//! The seam: what every checkpoint store can do.
+//! The seam to the world: the trait of every checkpoint store, with its requests, results and errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -36,16 +36,16 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// Returns [`CheckpointError`] when not all files could be recorded; then no checkpoint was made.
     fn create(&self, request: &CheckpointRequest) -> Result<Checkpoint, CheckpointError>;
 
-    /// Records the files as they are now before a codon starts, as [`create`](Self::create) does, unless they are those of the checkpoint to build on: then none
-    /// is made. The kind of the request counts for nothing.
+    /// Records the files before a codon starts, as [`create`](Self::create) does. If no file differs from the checkpoint to
+    /// build on, makes none and returns `None`. [`CheckpointRequest::kind`] is ignored.
     ///
     /// # Errors
     ///
     /// As [`create`](Self::create).
     fn create_start(&self, request: &CheckpointRequest) -> Result<Option<Checkpoint>, CheckpointError>;
 
-    /// Returns the files that a checkpoint with these patterns would hold now, except those that only an earlier
-    /// checkpoint holds. A store that cannot find out returns none, and then no changes of files are reported.
+    /// Returns the files that a checkpoint with these patterns would hold now, except those that are in it only because an
+    /// earlier checkpoint holds them. A store that cannot find out returns none; then no changes of files are reported.
     ///
     /// # Errors
     ///
@@ -118,7 +118,7 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// Returns [`HistoryError`] when one of them does not exist or cannot be read.
     fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<PathChange>, HistoryError>;
 
-    /// Returns the present effect of [`restore`](Self::restore). Changes nothing.
+    /// Returns what [`restore`](Self::restore) would change now. Changes nothing.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// Returns [`RestoreError`]; its documentation says whether files were changed.
     fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError>;
 
-    /// Forgets the safety checkpoints that are old and that `keep` does not name; returns their branches. A store that
+    /// Deletes the branches of old safety checkpoints that `keep` does not name; returns the deleted branches. A store that
     /// lives no longer than the process keeps all.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// Returns [`HistoryError`] when the repository cannot be read or written; objects whose use is not known are kept then.
     fn clean(&self, gone: &BTreeSet<CheckpointSha>, keep: &[CheckpointSha]) -> Result<u64, HistoryError>;
 
-    /// Puts small objects that have a file each into one file, durably; returns how many. Nothing else changes.
+    /// Moves small objects that have a file each into one file, durably; returns the number of objects moved.
     ///
     /// # Errors
     ///
@@ -171,7 +171,7 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
         Ok(0)
     }
 
-    /// How many bytes [`clean`](Self::clean) would free now. Changes nothing.
+    /// Returns the number of bytes that [`clean`](Self::clean) would free now. Changes nothing.
     ///
     /// # Errors
     ///
@@ -242,7 +242,7 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Returns the files that belong to it and are not in it, in the order of the walk.
+    /// Returns the files that would belong to this checkpoint and are not in it, in the order of the walk.
     #[must_use]
     pub fn left_out(&self) -> Vec<LeftOutFile> {
         self.skipped.iter().filter_map(Skipped::left_out).collect()
@@ -349,7 +349,8 @@ pub struct KnownCheckpoint {
     pub branch: String,
     /// The checkpoint that it was made from.
     pub parent: Option<CheckpointSha>,
-    /// Checkpoint that must stay. Where a line of checkpoints starts again it is not the parent (RUN-18).
+    /// The commit before it in git, which must stay as long as this one. It is `parent`, except where a line of
+    /// checkpoints starts again (RUN-18).
     pub before: Option<CheckpointSha>,
 }
 

@@ -15,7 +15,7 @@ pub(super) fn survey(
     Ok(matching(&walk(workspace, patterns, most_bytes, false)?))
 }
 
-/// All files, those that match and are not ignored apart.
+/// All files of the workspace: those that match and are not ignored as `listed`, the others as `unlisted`.
 pub(super) fn survey_all(
     workspace: &Workspace,
     patterns: &Patterns,

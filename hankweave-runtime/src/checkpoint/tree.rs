@@ -27,7 +27,7 @@ pub struct InvalidPath {
 }
 
 impl TreePath {
-    /// Checks `bytes` and takes them over.
+    /// Makes a path of `bytes`.
     ///
     /// # Errors
     ///

@@ -17,7 +17,7 @@ use super::TreePath;
 use super::tree::FileMode;
 use crate::world::disk::{descend, open_folder_in, timestamp};
 
-/// How often a file is read that changes meanwhile.
+/// Maximum number of attempts to read a file that changes meanwhile.
 const READINGS: usize = 4;
 
 /// An open workspace.
@@ -94,7 +94,8 @@ impl Workspace {
         self.folder_or(folder, |_, _, error| Err(error))
     }
 
-    /// Opens the folder, with `instead` for a name on the path that leads to no folder.
+    /// Opens the folder. Where a name on the path does not lead to a folder, `instead` gets the parent, the name and the
+    /// error, and returns the folder to continue with.
     pub(super) fn folder_or(
         &self,
         folder: &[u8],
@@ -104,8 +105,8 @@ impl Workspace {
         descend(open_folder_in(&self.root, ".")?, names, instead)
     }
 
-    /// Reads the file or link at `path`, however large. One that changes while it is read is read again a few times; then it is an error, because
-    /// its content is unknown (G5).
+    /// Reads the file or link at `path`, however large. A file that changes while it is read is read again, a few times; then
+    /// that is an error, because its content is unknown (G5).
     pub(super) fn read(&self, path: &TreePath) -> io::Result<Contents<Vec<u8>>> {
         self.read_with(path, &mut |source| match source {
             FileContents::Link(target) => Ok(Some(target.to_vec())),
@@ -113,7 +114,7 @@ impl Workspace {
         })
     }
 
-    /// Reads with `read`, which makes a value of the content; it returns `None` when the file has changed.
+    /// Like [`read`](Self::read), with a function that makes a value of the content, or returns `None` when the file has changed.
     pub(super) fn read_with<T, E: From<io::Error>>(
         &self,
         path: &TreePath,
@@ -162,7 +163,7 @@ enum WorkspaceEntry {
     Other,
 }
 
-/// All of a file: the target of a link, or an open file with its length.
+/// Content of a file: the target of a link, or an open file with its length in bytes.
 #[derive(Debug)]
 pub(super) enum FileContents<'a> {
     Link(&'a [u8]),

@@ -1,4 +1,4 @@
-//! A short name for the state of some data.
+//! A short name for the state of the user's data, by which a later run sees that the data has changed.
 
 use std::io;
 use std::path::Path;
@@ -11,10 +11,10 @@ use tokio::time::Instant;
 use crate::world::disk::{Disk, FileKind, Metadata};
 use crate::world::ids::hex;
 
-/// Folders inside one another that are looked into.
+/// Maximum depth of nested folders that are read.
 const DEPTH: usize = 3;
 
-/// Names of one folder that count.
+/// Maximum number of entries of one folder that count.
 const NAMES: usize = 100;
 
 /// Bytes of a file that are read at once.
@@ -23,7 +23,7 @@ const CHUNK: usize = 1 << 20;
 /// Characters of the hash that are kept.
 const CHARACTERS: usize = 12;
 
-/// Folders that programs make, which are not part of the data.
+/// Names of files and folders that programs make, which are not part of the data.
 const PASSED_OVER: [&str; 4] = ["node_modules", "__pycache__", "dist", "build"];
 
 /// The state of some data in twelve characters (RUN-8). It covers name, size, time and content of a file, and paths,
@@ -36,6 +36,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
+    /// Reads the data at `path`, a file or folder, for at most about `limit`.
     pub(super) fn of(disk: &dyn Disk, path: &Path, limit: Duration) -> io::Result<Self> {
         let mut reader = FingerprintReader {
             disk,
@@ -51,7 +52,7 @@ impl Fingerprint {
         Ok(reader.finish())
     }
 
-    /// Whether the data has certainly changed. Data that there was no time to read may be unchanged.
+    /// Whether the data has certainly changed. False if there was no time to read all of the data, now or before.
     pub(super) fn differs_from(&self, other: &Self) -> bool {
         self.complete && other.complete && self.hash != other.hash
     }
@@ -65,6 +66,7 @@ struct FingerprintReader<'a> {
 }
 
 impl FingerprintReader<'_> {
+    /// Adds path, kind, length and time of an entry to the hash.
     fn entry(&mut self, path: &Path, found: &Metadata) {
         self.hash.update(path.as_os_str().as_encoded_bytes());
         let kind = match found.kind {
@@ -85,6 +87,7 @@ impl FingerprintReader<'_> {
         self.complete
     }
 
+    /// Adds what is inside `folder`, which is at `at` in the data.
     fn folder(&mut self, folder: &Path, at: &Path, depth: usize) -> io::Result<()> {
         let names = self.disk.list_dir(folder)?.into_iter();
         let names = names.filter(|name| {

@@ -1,4 +1,5 @@
-//! The link through which agents reach the data.
+//! The link in the workspace through which agents reach the data: for a folder a link to it, for a file a folder with a link
+//! to the file.
 
 use std::ffi::OsStr;
 use std::io;
@@ -9,7 +10,8 @@ use hankweave_core::hank::exclude::DATA;
 use super::Data;
 use crate::world::disk::{Disk, FileKind, Folder, OpenedEntry};
 
-/// Makes the link, or renews one of ours that leads elsewhere. Fails with [`AlreadyExists`](io::ErrorKind::AlreadyExists) when something else is there.
+/// Makes the link, or renews one of ours that leads elsewhere. Fails with [`AlreadyExists`](io::ErrorKind::AlreadyExists)
+/// when an entry of this name exists that we did not make.
 pub(super) fn link(disk: &dyn Disk, workspace: &Path, data: &Data) -> io::Result<()> {
     let root = disk.open_folder(workspace)?;
     let name = OsStr::new(DATA);
@@ -32,7 +34,7 @@ pub(super) fn link(disk: &dyn Disk, workspace: &Path, data: &Data) -> io::Result
     make(&*root, data)
 }
 
-/// Returns the target of the link in `folder`, when it holds a link and nothing else: then we made it.
+/// Returns the target of the link in `folder` if the folder holds one link and nothing else: then we made the folder.
 fn only_link(folder: &dyn Folder) -> io::Result<Option<PathBuf>> {
     let names = folder.names()?;
     let [name] = names.as_slice() else {

@@ -1,7 +1,8 @@
-//! The data of a run: what agents may read and is never copied (RUN-7).
+//! The data of a run: a file or folder of the user's that agents may read and that is never copied (RUN-7).
 //!
-//! It is linked into the workspace as `read_only_data_source`, where no checkpoint, archive or output sees it. A short fingerprint shows whether a
-//! run continues with the data that it began with (RUN-8).
+//! The data is linked into the workspace as `read_only_data_source`, which checkpoints, archives and outputs leave out. The
+//! [record](DataPaths::record) keeps a short fingerprint, which shows whether a run continues with the data that the first
+//! run had (RUN-8).
 
 mod fingerprint;
 mod link;
@@ -17,15 +18,15 @@ use crate::world::disk::{Disk, FileKind, IoError, read_if_present, replace};
 
 pub use fingerprint::Fingerprint;
 
-/// A larger record is not one of ours.
+/// Longest record that is read, in bytes; ours are shorter.
 const MAX_RECORD_BYTES: u64 = 64 << 10;
 
 /// Existing data that can be linked.
 #[derive(Debug, Clone)]
 pub struct Data {
-    /// Its real place.
+    /// Path of the data without links.
     path: PathBuf,
-    /// A file becomes a folder with that file in it.
+    /// Whether the data is one file. Then the workspace gets a folder with a link to this file.
     is_file: bool,
 }
 
@@ -33,7 +34,7 @@ pub struct Data {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
-    /// Nothing can be read there.
+    /// The path of the data cannot be read.
     #[error("failed to find the data `{}`", path.display())]
     Missing {
         /// As it was named.
@@ -51,9 +52,9 @@ pub enum DataError {
     /// A link to it would lead in a circle, or to our own files.
     #[error("the data `{}` {relation} `{}`", path.display(), execution.display())]
     Nested {
-        /// The real place of the data.
+        /// Path of the data without links.
         path: PathBuf,
-        /// How they lie, as a phrase between the two.
+        /// Relation of the two paths, as a phrase between them.
         relation: &'static str,
         /// The execution directory.
         execution: PathBuf,
@@ -61,15 +62,15 @@ pub enum DataError {
     /// The recorded run began with other data.
     #[error("the recorded runs used {before}, not `{}` as it is now", path.display())]
     Changed {
-        /// The real place of the data.
+        /// Path of the data without links.
         path: PathBuf,
         /// Former data, as a phrase.
         before: String,
     },
-    /// Something that we did not put there has the name of the link.
+    /// An entry that we did not make has the name of the link.
     #[error("`{}` is not ours and stands where the data is to be linked", path.display())]
     InTheWay {
-        /// The place.
+        /// Path of that entry.
         path: PathBuf,
     },
     /// The data, the link or the record could not be read or written.
@@ -77,37 +78,37 @@ pub enum DataError {
     Io(#[from] IoError),
 }
 
-/// Remembered data of a run.
+/// Contents of the record: the data of the newest run.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct DataRecord {
-    /// Its real place; what is not UTF-8 in it is replaced.
+    /// Path of the data without links; parts that are not UTF-8 are replaced.
     path: String,
     fingerprint: Fingerprint,
 }
 
 /// Maximum time of the check of the data at the end of a run.
-const LOOK: Duration = Duration::from_secs(1);
+const MAX_CHECK_TIME: Duration = Duration::from_secs(1);
 
-/// Link and record of an execution directory's data.
+/// Where link and record of an execution directory's data are, and how the data is checked.
 #[derive(Debug, Clone)]
 pub struct DataPaths {
     /// The agent's workspace.
     pub workspace: PathBuf,
     /// The record.
     pub record: PathBuf,
-    /// Earlier runs continue, so the data must be theirs.
+    /// Whether the run continues earlier ones, so that the data must be as in the record.
     pub goes_on: bool,
     /// How long the fingerprint may take.
     pub limit: Duration,
 }
 
 impl Data {
-    /// Looks at the data for the execution directory `execution`, which need not exist yet. Writes nothing.
+    /// Finds the data at `named`, for the execution directory `execution`, which need not exist yet. Writes nothing.
     ///
     /// # Errors
     ///
-    /// Returns [`DataError`] when it is not there or cannot be linked.
+    /// Returns [`DataError`] when the data does not exist or cannot be linked.
     pub fn find(disk: &dyn Disk, named: &Path, execution: &Path) -> Result<Self, DataError> {
         let missing = |source| DataError::Missing {
             path: named.to_owned(),
@@ -123,7 +124,7 @@ impl Data {
                 });
             }
         };
-        let execution = nearest(disk, execution);
+        let execution = real_path_of(disk, execution);
         let state = execution.join(STATE_DIR);
         let relation = if path == execution {
             Some("is the execution directory")
@@ -144,17 +145,17 @@ impl Data {
         }
     }
 
-    /// Links the data into the workspace and remembers it.
+    /// Links the data into the workspace and writes the record.
     ///
     /// # Errors
     ///
-    /// Returns [`DataError`] when the runs that continue used other data, or when it cannot be linked.
+    /// Returns [`DataError`] when earlier runs that this run continues used other data, or when the data cannot be linked.
     pub fn link(&self, disk: &dyn Disk, place: &DataPaths) -> Result<(), DataError> {
         let fingerprint =
             Fingerprint::of(disk, &self.path, place.limit).map_err(IoError::at("read", &self.path))?;
         let read = read_if_present(disk, &place.record, MAX_RECORD_BYTES);
         let known = read.map_err(IoError::at("read", &place.record))?;
-        // A record that cannot be understood says nothing about the data.
+        // A damaged record shows nothing about the data.
         let known = known.and_then(|bytes| serde_json::from_slice::<DataRecord>(&bytes).ok());
         if let Some(known) = known.filter(|_| place.goes_on) {
             self.compare(&known, &fingerprint)?;
@@ -173,6 +174,7 @@ impl Data {
         Ok(replace(disk, &place.record, &text).map_err(IoError::at("write", &place.record))?)
     }
 
+    /// Fails if the data is not that of the record `known`.
     fn compare(&self, known: &DataRecord, now: &Fingerprint) -> Result<(), DataError> {
         let before = if known.path != self.path.to_string_lossy() {
             format!("`{}`", known.path)
@@ -188,26 +190,26 @@ impl Data {
     }
 }
 
-/// Returns the data of a `record` if it surely changed since the newest run began: nothing keeps an agent from writing where the link leads.
+/// Returns the path of the data of a `record` if the data surely changed since the newest run began. An agent may have
+/// changed it, because nothing keeps an agent from writing where the link leads.
 #[must_use]
 pub fn changed_since_start(disk: &dyn Disk, record: &Path) -> Option<PathBuf> {
     let record = read_if_present(disk, record, MAX_RECORD_BYTES).ok()??;
     let known: DataRecord = serde_json::from_slice(&record).ok()?;
     let path = PathBuf::from(known.path);
-    let now = Fingerprint::of(disk, &path, LOOK).ok()?;
+    let now = Fingerprint::of(disk, &path, MAX_CHECK_TIME).ok()?;
     known.fingerprint.differs_from(&now).then_some(path)
 }
 
-/// The real place of a folder that may not exist yet.
-fn nearest(disk: &dyn Disk, folder: &Path) -> PathBuf {
-    let missing = |ancestor: &&Path| disk.real_path(ancestor).is_err();
-    let exists = folder
+/// Returns the path without links of a folder that may not exist yet: links are resolved in its existing ancestors.
+fn real_path_of(disk: &dyn Disk, folder: &Path) -> PathBuf {
+    let existing = folder
         .ancestors()
-        .find(|ancestor| !missing(ancestor) && !ancestor.as_os_str().is_empty());
-    let (base, rest) = match exists {
-        Some(exists) => (
-            disk.real_path(exists),
-            folder.strip_prefix(exists).unwrap_or(folder),
+        .find(|ancestor| disk.real_path(ancestor).is_ok() && !ancestor.as_os_str().is_empty());
+    let (base, rest) = match existing {
+        Some(existing) => (
+            disk.real_path(existing),
+            folder.strip_prefix(existing).unwrap_or(folder),
         ),
         None => (disk.real_path(Path::new(".")), folder),
     };

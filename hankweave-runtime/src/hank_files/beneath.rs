@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::world::disk::{Disk, FileKind, Folder, OpenFile, OpenedEntry, PathError};
 
-/// Prompts, scripts, sentinels and hank.json itself may not be larger.
+/// Longest hank.json, prompt, script, sentinel or other file that a hank names, in bytes.
 pub const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// Why a file that a hank names cannot be used. Messages fit after the path.
@@ -36,13 +36,13 @@ pub enum RefError {
     /// Bytes that are no text.
     #[error("is not UTF-8 text")]
     NotUtf8,
-    /// No way leads there.
+    /// The path does not lead to a file, or the system failed to read.
     #[error(transparent)]
     Path(PathError),
 }
 
 impl RefError {
-    /// Whether the system failed to read, so that nothing is known to be wrong with the file.
+    /// Whether the system failed to read: then nothing is known to be wrong with the hank.
     #[must_use]
     pub fn is_of_the_system(&self) -> bool {
         let Self::Path(PathError::Io(error)) = self else {
@@ -102,7 +102,7 @@ fn entry(found: OpenedEntry, name: &str) -> Result<HankEntry, RefError> {
 /// Reads a file that may have at most [`MAX_FILE_BYTES`].
 fn read(file: OpenFile) -> Result<Vec<u8>, RefError> {
     let mut bytes = Vec::new();
-    // One byte more than allowed shows that there is more, whatever the file claims to be long.
+    // One byte more than allowed shows that the file is too large, whatever length the system reports.
     file.content
         .take(MAX_FILE_BYTES + 1)
         .read_to_end(&mut bytes)

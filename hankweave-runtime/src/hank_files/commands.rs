@@ -11,16 +11,16 @@ use crate::world::environment::{Environment, find_program};
 /// Characters with which a command is more than a program and its arguments.
 const SYNTAX: &str = "|&;<>()$`{}!\n\\'\"#";
 
-/// First words that need no program on PATH.
+/// First words that are commands of the shell itself, so they need no program on PATH.
 const BUILT_IN: &str = "alias bg break case cd command continue eval exec exit export false fg for getopts hash if \
     jobs kill let local printf pwd read readonly return set shift source test time times trap true type ulimit \
     umask unalias unset until wait while";
 
-/// Programs that simple commands of rigs and checks begin with, and that are neither on PATH nor in the hank's folder `root`; and programs of agents whose absolute
-/// path leads nowhere.
+/// Returns the programs that simple commands of rigs and checks begin with, if they are neither on PATH nor in the hank's
+/// folder `root`; and the programs of agents whose absolute path does not exist.
 ///
-/// A run starts anyway, as something before the command may install them. Codons with a PATH of their own are
-/// not checked.
+/// A run starts anyway, because an earlier command may install them. Commands of codons with a PATH of their own are not
+/// checked.
 #[must_use]
 pub fn missing_programs(
     hank: &Hank,
@@ -35,7 +35,8 @@ pub fn missing_programs(
     let codons = hank.located_codons();
     let agents = hank.located_codons().filter_map(|(at, codon)| {
         let program = codon.agent.as_ref()?.command().first()?;
-        let is_lost = Path::new(program).is_absolute() && disk.metadata_followed(Path::new(program)).is_err();
+        let program_path = Path::new(program);
+        let is_lost = program_path.is_absolute() && disk.metadata_followed(program_path).is_err();
         is_lost.then(|| (format!("{at}.agent"), program.as_str()))
     });
     let commands = codons
@@ -52,7 +53,7 @@ pub fn missing_programs(
         .collect()
 }
 
-/// The commands of a codon's rig and of its check, with their places.
+/// Returns the commands of a codon's rig and of its check, each with its JSON path in the hank.
 pub(super) fn commands<'h>(codon: &'h CodonConfig, at: &str) -> Vec<(String, &'h str)> {
     let items = codon.rig_setup.iter().enumerate();
     let rig = items.filter_map(|(index, item)| match &item.action {
@@ -67,7 +68,8 @@ pub(super) fn commands<'h>(codon: &'h CodonConfig, at: &str) -> Vec<(String, &'h
         .collect()
 }
 
-/// Returns the program that a command without shell syntax begins with; `None` for a path or what the shell does itself.
+/// Returns the program that a command without shell syntax begins with; `None` for other commands, for a path, and for a
+/// command of the shell itself.
 fn program(command: &str) -> Option<&str> {
     let word = command.split_whitespace().next()?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || "+-._".contains(c);

@@ -1,4 +1,7 @@
-//! Loads a hank and reads the files it names.
+//! Loads a hank and checks the files that it names; later reads its prompts for a run.
+//!
+//! [`load`] parses hank.json, checks each referenced file, then the prompts of sentinels and the results. All mistakes
+//! become [`LoadedHank::problems`]. Only a failure of the system to read is an error.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -35,13 +38,14 @@ pub struct LoadedHank {
     pub file: PathBuf,
     /// Problems of the text and of the files.
     pub problems: Problems,
-    /// The sentinels in files of their own that nothing is wrong with, by the paths of the files.
+    /// The correct sentinels in files of their own, by the paths of the files.
     pub sentinels: BTreeMap<String, Map<String, Value>>,
-    /// Sentinels in files of their own that an older system wrote, or whose prompt files it did: the paths of the files by their places in the hank.
+    /// Sentinels in files of their own that are in the format of the older system, or name prompt files that are: the paths
+    /// of the sentinels' files, by their places in the hank. Only searched for in a hank with errors.
     pub old_sentinels: BTreeMap<String, String>,
 }
 
-/// Why there is no hank at a path.
+/// Why no hank could be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadHankError {
@@ -74,8 +78,8 @@ pub enum LoadHankError {
     },
 }
 
-/// Text of a sentinel's configuration.
-type SentinelText = Map<String, Value>;
+/// A sentinel's configuration as its file has it.
+type SentinelObject = Map<String, Value>;
 
 /// A prompt that is ready for its variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,11 +97,12 @@ pub struct Prompt {
 /// [`LoadHankError::NoHankInFolder`] if there is neither, [`LoadHankError::TwoHanksInFolder`] if there are both: it is
 /// unknown which one is meant.
 pub fn find_in(disk: &dyn Disk, folder: &Path) -> Result<PathBuf, LoadHankError> {
-    let is_there = |file: &PathBuf| {
+    // A file that cannot be inspected counts as existing, so that reading it gives the error.
+    let exists = |file: &PathBuf| {
         let metadata = disk.metadata_followed(file);
         !metadata.is_err_and(|error| error.kind() == ErrorKind::NotFound)
     };
-    let mut found = FILE_NAMES.iter().map(|name| folder.join(name)).filter(is_there);
+    let mut found = FILE_NAMES.iter().map(|name| folder.join(name)).filter(exists);
     let folder = folder.to_owned();
     match (found.next(), found.next()) {
         (None, _) => Err(LoadHankError::NoHankInFolder { folder }),
@@ -171,7 +176,7 @@ pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<LoadedHank, LoadHankErr
             problems.extend(super::results::wrong_references(disk, &root, hank));
         }
         if problems.has_errors() {
-            old_sentinels = written_long_ago(disk, &root, hank);
+            old_sentinels = find_old_sentinels(disk, &root, hank);
         }
     }
     Ok(LoadedHank {
@@ -185,19 +190,19 @@ pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<LoadedHank, LoadHankErr
     })
 }
 
-/// Contents of files that a hank names, in which nothing is wrong.
+/// Contents of the files that a hank names, without the incorrect ones.
 #[derive(Default)]
 struct FoundFiles {
     /// Ids of sentinels, by their places in the hank.
     sentinel_ids: BTreeMap<String, String>,
     /// Sentinels, by the paths of their files.
-    sentinels: BTreeMap<String, SentinelText>,
+    sentinels: BTreeMap<String, SentinelObject>,
     /// Schemas of results, by the paths of their files.
     result_schemas: BTreeMap<String, Map<String, Value>>,
 }
 
-/// Returns the paths of sentinel files that `sentinel convert` would change, by the places that name them.
-fn written_long_ago(disk: &dyn Disk, root: &Path, hank: &Hank) -> BTreeMap<String, String> {
+/// Returns the paths of the sentinel files that `sentinel convert` would change, by the places in the hank that name them.
+fn find_old_sentinels(disk: &dyn Disk, root: &Path, hank: &Hank) -> BTreeMap<String, String> {
     let mut old = BTreeMap::new();
     for (at, codon) in hank.located_codons() {
         for (place, entry) in codon.located_sentinels(&at) {
@@ -219,6 +224,7 @@ fn written_long_ago(disk: &dyn Disk, root: &Path, hank: &Hank) -> BTreeMap<Strin
     old
 }
 
+/// Whether the sentinel `entry` names a prompt file in the format of the older system. `text` is its converted file at `path`.
 fn names_old_prompt(disk: &dyn Disk, root: &Path, entry: &SentinelEntry, text: &str, path: &str) -> bool {
     let files = check_sentinel(text, path)
         .config
@@ -232,13 +238,13 @@ fn names_old_prompt(disk: &dyn Disk, root: &Path, entry: &SentinelEntry, text: &
 }
 
 impl LoadedHank {
-    /// Returns the hank, or as much of it as could be read.
+    /// Returns the hank, or the readable part of a hank with errors.
     #[must_use]
     pub fn readable(&self) -> Option<&Hank> {
         self.hank.as_ref().or(self.draft.as_ref())
     }
 
-    /// Returns the hank, or as much of it as could be read, to be changed.
+    /// Like [`readable`](Self::readable), for changes.
     pub fn readable_mut(&mut self) -> Option<&mut Hank> {
         self.hank.as_mut().or(self.draft.as_mut())
     }
@@ -331,8 +337,8 @@ pub struct PromptFileError {
     pub source: RefError,
 }
 
-/// Looks at the file or folder of a reference, and adds what the hank needs of it to `found`. An error is one of the system's; everything else is a problem
-/// of the hank.
+/// Checks the file or folder of a reference, and adds the contents that the hank needs to `found`. Returns the problems of
+/// the hank; an error is one of the system's.
 fn check(
     disk: &dyn Disk,
     root: &Path,
@@ -340,71 +346,81 @@ fn check(
     reference: &Reference<'_>,
     found: &mut FoundFiles,
 ) -> Result<Vec<Problem>, RefError> {
-    let error = |message: String| Problem::error(&hank.places, &*reference.place, message);
-    let warning = |message: &str| Problem::warning(&hank.places, &*reference.place, message);
-    let path = shown(reference.path);
-    let refused = |source: RefError| match source.is_of_the_system() {
-        true => Err(source),
-        false => Ok(vec![error(described(&path, &source))]),
-    };
     if reference.kind == ReferenceKind::CopySource {
-        return match find(disk, root, reference.path) {
-            Ok(HankEntry::File(_)) => Ok(Vec::new()),
-            Ok(HankEntry::Folder(folder)) => {
-                let rules = match disk.open_folder(root).and_then(|root| CopyRules::of(&*root)) {
-                    Ok(rules) => rules,
-                    Err(source) => return refused(PathError::Io(source).into()),
-                };
-                let base: PathBuf = reference_names(reference.path).collect();
-                let survey = tree::survey(&*folder, &base, &rules)?;
-                let obstacles = survey.obstacles.iter().map(|found| {
-                    error(format!(
-                        "cannot copy `{path}`: `{}` {}",
-                        shown(&found.path),
-                        found.reason
-                    ))
-                });
-                let left_out = survey.left_out.iter();
-                let left_out = left_out
-                    .map(|inner| warning(&format!("a copy of `{path}` leaves `{}` out", shown(inner))));
-                Ok(obstacles.chain(left_out).collect())
-            }
-            Err(source) => refused(source),
-        };
+        return check_copy_source(disk, root, hank, reference);
     }
-    Ok(match read_text(disk, root, reference.path) {
-        Err(source) => refused(source)?,
-        Ok(text) if reference.kind == ReferenceKind::Sentinel => {
+    let text = match read_text(disk, root, reference.path) {
+        Ok(text) => text,
+        Err(source) => return refused(hank, reference, source),
+    };
+    let warning = |message: &str| Problem::warning(&hank.places, &*reference.place, message);
+    Ok(match reference.kind {
+        ReferenceKind::Sentinel => {
             let checked = check_sentinel(&text, reference.path);
-            let path = || reference.path.to_owned();
             let id = checked.id.map(|id| (reference.place.clone(), id));
             found.sentinel_ids.extend(id);
-            found
-                .sentinels
-                .extend(checked.config.map(|config| (path(), config)));
-            all_inside(&checked.problems, hank, reference)
+            let config = checked.config.map(|config| (reference.path.to_owned(), config));
+            found.sentinels.extend(config);
+            all_at_reference(&checked.problems, hank, reference)
         }
-        Ok(text) if reference.kind == ReferenceKind::AgentScript => {
-            all_inside(&check_script(&text), hank, reference)
-        }
-        Ok(text) if reference.kind == ReferenceKind::ResultSchema => {
+        ReferenceKind::AgentScript => all_at_reference(&check_script(&text), hank, reference),
+        ReferenceKind::ResultSchema => {
             let (schema, problems) = check_result_schema(&text);
             let schema = schema.map(|schema| (reference.path.to_owned(), schema));
             found.result_schemas.extend(schema);
-            all_inside(&problems, hank, reference)
+            all_at_reference(&problems, hank, reference)
         }
-        Ok(text) if text.trim().is_empty() => vec![warning("the file is empty")],
-        Ok(text) if text.len() > LONG_PROMPT_BYTES => vec![warning("the file is larger than 1 MiB")],
-        Ok(_) => Vec::new(),
+        _ if text.trim().is_empty() => vec![warning("the file is empty")],
+        _ if text.len() > LONG_PROMPT_BYTES => vec![warning("the file is larger than 1 MiB")],
+        _ => Vec::new(),
     })
 }
 
-/// Looks at the prompt files of all sentinels. An error is one of the system's, with the file.
+/// Checks a file or folder that a rig copies.
+fn check_copy_source(
+    disk: &dyn Disk,
+    root: &Path,
+    hank: &Hank,
+    reference: &Reference<'_>,
+) -> Result<Vec<Problem>, RefError> {
+    let folder = match find(disk, root, reference.path) {
+        Ok(HankEntry::File(_)) => return Ok(Vec::new()),
+        Ok(HankEntry::Folder(folder)) => folder,
+        Err(source) => return refused(hank, reference, source),
+    };
+    let rules = match disk.open_folder(root).and_then(|root| CopyRules::of(&*root)) {
+        Ok(rules) => rules,
+        Err(source) => return refused(hank, reference, PathError::Io(source).into()),
+    };
+    let base: PathBuf = reference_names(reference.path).collect();
+    let survey = tree::survey(&*folder, &base, &rules)?;
+    let path = shown(reference.path);
+    let obstacles = survey.obstacles.iter().map(|found| {
+        let message = format!("cannot copy `{path}`: `{}` {}", shown(&found.path), found.reason);
+        Problem::error(&hank.places, &*reference.place, message)
+    });
+    let left_out = survey.left_out.iter().map(|inner| {
+        let message = format!("a copy of `{path}` leaves `{}` out", shown(inner));
+        Problem::warning(&hank.places, &*reference.place, message)
+    });
+    Ok(obstacles.chain(left_out).collect())
+}
+
+/// Returns the problem of a reference that cannot be used, or the error itself if the system failed to read.
+fn refused(hank: &Hank, reference: &Reference<'_>, source: RefError) -> Result<Vec<Problem>, RefError> {
+    if source.is_of_the_system() {
+        return Err(source);
+    }
+    let message = described(&shown(reference.path), &source);
+    Ok(vec![Problem::error(&hank.places, &*reference.place, message)])
+}
+
+/// Returns the problems of the prompt files and schemas of all sentinels. An error is one of the system's, with the file.
 fn prompts_of_sentinels(
     disk: &dyn Disk,
     root: &Path,
     hank: &Hank,
-    files: &BTreeMap<String, SentinelText>,
+    files: &BTreeMap<String, SentinelObject>,
 ) -> Result<Vec<Problem>, (String, RefError)> {
     let mut problems = Vec::new();
     for (at, codon) in hank.located_codons() {
@@ -431,7 +447,7 @@ fn prompts_of_sentinels(
     Ok(problems)
 }
 
-/// The text of a file, or what is wrong with it. An error is one of the system's, with the file.
+/// Returns the text of a file, or as inner error the problem of the file. The outer error is one of the system's, with the file.
 fn text_or_fault(
     disk: &dyn Disk,
     root: &Path,
@@ -465,19 +481,20 @@ fn schema_of(
     Ok(checked.err().map(|why| format!("structuredOutput: {why}")))
 }
 
-/// The names along a reference that has been found, and so is well spelled.
+/// Returns the names along a reference, which exists and so is spelled correctly.
 fn reference_names(reference: &str) -> impl Iterator<Item = &str> {
     paths::reference(reference).unwrap_or_default().into_iter()
 }
 
-/// The problems of a file that the hank names.
-fn all_inside(problems: &Problems, hank: &Hank, reference: &Reference<'_>) -> Vec<Problem> {
+/// Returns the problems of a file that the hank names, at the position where the hank names the file.
+fn all_at_reference(problems: &Problems, hank: &Hank, reference: &Reference<'_>) -> Vec<Problem> {
     let problems = problems.iter();
-    problems.map(|found| inside(found, hank, reference)).collect()
+    problems
+        .map(|found| at_reference(found, hank, reference))
+        .collect()
 }
 
-/// Returns a problem of a file that the hank names, at the position where the hank names it.
-fn inside(found: &Problem, hank: &Hank, reference: &Reference<'_>) -> Problem {
+fn at_reference(found: &Problem, hank: &Hank, reference: &Reference<'_>) -> Problem {
     let without_hint = Problem {
         hint: None,
         ..found.clone()
@@ -490,6 +507,7 @@ fn inside(found: &Problem, hank: &Hank, reference: &Reference<'_>) -> Problem {
     }
 }
 
+/// Describes an error of the file at `path`; each kind of message fits after the path in its own way.
 fn described(path: &str, error: &RefError) -> String {
     match error {
         RefError::Path(PathError::Io(source)) => format!("`{path}` {error}: {source}"),
@@ -498,7 +516,7 @@ fn described(path: &str, error: &RefError) -> String {
     }
 }
 
-/// Names on disk can hold anything; messages go to a terminal.
+/// Returns a path for a message, at most 200 characters and without control characters, which could harm a terminal.
 fn shown(path: &str) -> String {
     path.chars()
         .take(200)

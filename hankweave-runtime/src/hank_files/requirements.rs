@@ -9,7 +9,7 @@ use crate::world::disk::Disk;
 use crate::world::environment::{Environment, find_program};
 use crate::world::process;
 
-/// A variable or program that is not here.
+/// A variable that is not set, or a program that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MissingRequirement {
@@ -19,8 +19,8 @@ pub struct MissingRequirement {
     pub what: String,
 }
 
-/// All variables that are not set, or empty, neither for us nor for agents alone (`HANKWEAVE_X`), and all programs that are not on PATH, in the
-/// order in which they are required.
+/// Returns the required variables and programs that this machine lacks, in the order of the hank. A variable is present if
+/// it has a value for us or, through `HANKWEAVE_X`, for agents alone; a program is present if it is on PATH.
 #[must_use]
 pub fn missing_requirements(
     hank: &Hank,
@@ -29,7 +29,7 @@ pub fn missing_requirements(
 ) -> Vec<MissingRequirement> {
     let is_set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty());
     let for_children = process::child_environment(environment, &BTreeMap::new());
-    let is_given = |name: &str| {
+    let is_set_for_children = |name: &str| {
         for_children
             .get(OsStr::new(name))
             .is_some_and(|value| !value.is_empty())
@@ -37,7 +37,7 @@ pub fn missing_requirements(
     let path = environment.get("PATH").unwrap_or_default();
     let variables = hank.requirements.env.iter().enumerate();
     let variables = variables
-        .filter(|(_, name)| !is_set(name) && !is_given(name))
+        .filter(|(_, name)| !is_set(name) && !is_set_for_children(name))
         .map(|(index, name)| MissingRequirement {
             place: format!("requirements.env[{index}]"),
             what: format!("the environment variable {name}"),

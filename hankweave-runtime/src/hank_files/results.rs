@@ -1,4 +1,5 @@
-//! Checks of results in a hank: invalid schemas, and references and variables in prompts that have no value (HANK-93).
+//! Checks of results and variables in a hank, as part of loading: invalid schemas of results, and references and variables
+//! in prompts, commands and patterns that get no value (HANK-93).
 
 use std::path::Path;
 
@@ -13,12 +14,12 @@ use super::commands::commands;
 use crate::structured::CheckedSchema;
 use crate::world::disk::Disk;
 
-/// Returns problems of invalid schemas.
+/// Returns the problems of invalid schemas of results.
 pub(super) fn wrong_schemas(hank: &Hank) -> Vec<Problem> {
     let wrong = hank.located_codons().filter_map(|(at, codon)| {
-        let asked = codon.result.as_ref()?;
-        let why = CheckedSchema::of(&Value::from(asked.schema.clone())).err()?;
-        let why = match &asked.file {
+        let result = codon.result.as_ref()?;
+        let why = CheckedSchema::of(&Value::from(result.schema.clone())).err()?;
+        let why = match &result.file {
             Some(file) => format!("`{file}`: {why}"),
             None => why,
         };
@@ -27,7 +28,8 @@ pub(super) fn wrong_schemas(hank: &Hank) -> Vec<Problem> {
     wrong.collect()
 }
 
-/// Returns what is wrong with references to results, and names that are no variables. A file that cannot be read is reported elsewhere.
+/// Returns the problems of references to results, and of variables that do not exist. Files that cannot be read are passed
+/// over; the check of the hank's files reports them.
 pub(super) fn wrong_references(disk: &dyn Disk, root: &Path, hank: &Hank) -> Vec<Problem> {
     let mut problems = Vec::new();
     let texts = |source: &PromptSource, key: &str| texts(disk, root, source, key);
@@ -44,7 +46,11 @@ pub(super) fn wrong_references(disk: &dyn Disk, root: &Path, hank: &Hank) -> Vec
         if let Some(text) = &codon.exhaust_with_prompt {
             all.push(("exhaustWithPrompt".to_owned(), text.clone()));
         }
-        if let Some(question) = codon.approval.as_ref().and_then(|asked| asked.question.clone()) {
+        if let Some(question) = codon
+            .approval
+            .as_ref()
+            .and_then(|approval| approval.question.clone())
+        {
             all.push(("approval".to_owned(), question));
         }
         for (key, text) in all {
@@ -57,7 +63,7 @@ pub(super) fn wrong_references(disk: &dyn Disk, root: &Path, hank: &Hank) -> Vec
     problems
 }
 
-/// Patterns of a codon's files with their places.
+/// Returns the patterns of a codon's files, each with its JSON path in the hank.
 fn patterns<'h>(codon: &'h CodonConfig, at: &str) -> impl Iterator<Item = (String, &'h String)> {
     let list = |place: String, patterns: &'h [String]| {
         let place = move |index: usize| format!("{place}[{index}]");
@@ -77,7 +83,7 @@ fn patterns<'h>(codon: &'h CodonConfig, at: &str) -> impl Iterator<Item = (Strin
         )
 }
 
-/// Returns a warning for a pattern with a variable in it, which nothing fills in.
+/// Returns a warning if a pattern holds a variable: nothing fills in variables there.
 fn in_pattern(hank: &Hank, place: String, pattern: &str) -> Option<Problem> {
     let marks = ["<%", "${", "$(", "$HANKWEAVE_"];
     let mark = marks.into_iter().find(|mark| pattern.contains(mark))?;
@@ -87,7 +93,7 @@ fn in_pattern(hank: &Hank, place: String, pattern: &str) -> Option<Problem> {
     Some(problem.with_hint("write `*` for what changes, as in \"report-*.md\""))
 }
 
-/// Returns the variables of prompts that a command names, which nothing fills in there.
+/// Returns warnings about variables of prompts in a command: nothing fills them in there.
 fn in_command(hank: &Hank, place: &str, command: &str) -> Vec<Problem> {
     let problem = |name: &str| {
         let message =
@@ -102,7 +108,7 @@ fn in_command(hank: &Hank, place: &str, command: &str) -> Vec<Problem> {
     variables_in(command).map(problem).collect()
 }
 
-/// Whether a prompt names the data of the run. A file that cannot be read names nothing.
+/// Whether a prompt names the data of the run, `<%DATA_DIR%>`. Files that cannot be read do not count.
 pub(super) fn names_data(disk: &dyn Disk, root: &Path, hank: &Hank) -> bool {
     let of_codons = hank.codons().map(|codon| &codon.prompt);
     let mut sources = of_codons.chain(&hank.global_system_prompt);
@@ -110,7 +116,7 @@ pub(super) fn names_data(disk: &dyn Disk, root: &Path, hank: &Hank) -> bool {
     sources.any(|source| texts(disk, root, source, "").iter().any(|(_, text)| names(text)))
 }
 
-/// The texts of a prompt with the keys that hold them.
+/// Returns the texts of a prompt, each with the key that holds it. Files that cannot be read are left out.
 fn texts(disk: &dyn Disk, root: &Path, source: &PromptSource, key: &str) -> Vec<(String, String)> {
     let files = match source {
         PromptSource::Text(text) => return vec![(format!("{key}Text"), text.clone())],
@@ -126,6 +132,7 @@ fn texts(disk: &dyn Disk, root: &Path, source: &PromptSource, key: &str) -> Vec<
     texts.collect()
 }
 
+/// Returns the problems of references and variables in `text`, the prompt at `place`.
 fn in_text(hank: &Hank, codon: Option<&CodonConfig>, place: &str, text: &str) -> Vec<Problem> {
     let mistakes = reference_mistakes(hank, codon, text).into_iter();
     let problem = |mistake: ReferenceMistake| {

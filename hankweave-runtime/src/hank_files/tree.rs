@@ -1,4 +1,4 @@
-//! Looks through the folder that a rig copies from.
+//! Checks the folder that a rig copies, when a hank is loaded: which entries cannot be copied, and which a copy leaves out.
 
 use std::ffi::OsStr;
 use std::io;
@@ -7,19 +7,19 @@ use std::path::Path;
 use super::beneath::{HankEntry, RefError, open_in};
 use crate::world::disk::{CopyRules, Folder, PathError};
 
-/// A deeper tree is a mistake, and walking it costs one open folder for each level.
+/// Maximum depth of nested folders. A deeper tree is a mistake, and a walk keeps one folder open for each level.
 const MAX_DEPTH: usize = 64;
 
 /// One entry of the tree that cannot be copied.
 #[derive(Debug)]
 pub(super) struct UncopiableEntry {
-    /// Path relative to the folder that was looked through.
+    /// Path relative to the checked folder.
     pub(super) path: String,
     /// Why, as a phrase after the path.
     pub(super) reason: String,
 }
 
-/// Obstacles for a copy of a folder.
+/// Result of checking a folder.
 #[derive(Debug, Default)]
 pub(super) struct TreeSurvey {
     /// Entries that cannot be copied: links, special files, ignore files, names that are not UTF-8, unreadable parts.
@@ -33,6 +33,7 @@ impl TreeSurvey {
         self.obstacles.push(UncopiableEntry { path, reason });
     }
 
+    /// Like [`refuse`](Self::refuse), but returns an error of the system.
     fn refuse_unless_of_the_system(
         &mut self,
         path: String,
@@ -46,8 +47,9 @@ impl TreeSurvey {
         Ok(())
     }
 
-    /// Looks at one entry; returns the folder to continue in.
-    fn see(
+    /// Checks one entry at `path`; returns the entry if it is a folder to continue in. `leave_out` says whether a copy leaves
+    /// out a path, which is that of a folder if its second argument is `true`.
+    fn check_entry(
         &mut self,
         folder: &dyn Folder,
         path: &Path,
@@ -73,7 +75,7 @@ impl TreeSurvey {
             }
         };
         match opened {
-            // Only the one at the top of the hank decides what a copy leaves out (HANK-14).
+            // Only the .gitignore at the top of the hank decides what a copy leaves out (HANK-14).
             Ok(HankEntry::File(_)) if path.ends_with(".gitignore") => self.refuse(
                 shown,
                 "would be ignored; only the .gitignore at the top of the hank is read".to_owned(),
@@ -91,10 +93,10 @@ impl TreeSurvey {
     }
 }
 
-/// Surveys a whole folder, which is at `base` inside the hank's folder. Errors come from the system.
+/// Checks a folder, which is at `base` inside the hank's folder, with everything inside. Errors come from the system.
 pub(super) fn survey(folder: &dyn Folder, base: &Path, rules: &CopyRules) -> Result<TreeSurvey, RefError> {
     let mut survey = TreeSurvey::default();
     let leave_out = |path: &str, is_folder| rules.leave_out(&base.join(path), is_folder);
-    folder.walk(&mut |folder, path, name| survey.see(folder, path, name, &leave_out))?;
+    folder.walk(&mut |folder, path, name| survey.check_entry(folder, path, name, &leave_out))?;
     Ok(survey)
 }

@@ -1,4 +1,5 @@
-//! The lock file of the older system, which knows nothing of our kernel lock.
+//! The lock file of the older system, a program before hankweave that does not know our kernel lock. A start reads this file
+//! so that the two never work in one directory.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,10 +13,10 @@ use super::LockWorld;
 /// Name of the older system's lock file (L7).
 const FOREIGN_LOCK_FILE: &str = "runtime.lock";
 
-/// Age of a heartbeat from which its server counts as ended (L7).
+/// Age of a heartbeat beyond which its server counts as ended (L7).
 const STALE_AFTER: Duration = Duration::from_secs(120);
 
-/// The pid of a live server of the older system that works in `state_dir`.
+/// Returns the pid of a live server of the older system that works in `state_dir`.
 pub(super) fn live_holder(world: &LockWorld, state_dir: &Path) -> Option<u32> {
     let bytes = world
         .disk
@@ -32,7 +33,7 @@ fn pid_of(value: &Value) -> Option<u32> {
     u32::try_from(pid).ok()
 }
 
-/// Without a readable heartbeat the pid alone decides.
+/// Whether the heartbeat is recent. True without a readable heartbeat: then the pid alone decides.
 fn is_fresh(value: &Value, now: Timestamp) -> bool {
     value
         .get("lastHeartbeat")

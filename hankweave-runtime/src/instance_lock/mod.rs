@@ -1,8 +1,11 @@
-//! One server for each execution directory.
+//! One server for each execution directory: a run acquires the lock when it starts and holds it until its end.
 //!
-//! Exclusion is a kernel lock on the state directory itself, which ends with the process, however it ends. The file
-//! `server.lock` in it only shows people and clients which process holds the lock. Its content never admits or refuses a
-//! process (L1, L2).
+//! Exclusion is a kernel lock on the state directory itself, which ends with the process, however it ends. The information
+//! file `server.lock` in that directory only shows people and clients which process holds the lock. Its content never
+//! admits or refuses a process (L1, L2).
+//!
+//! The spare record below is the copy of the state directory that [`SparedDisk`](disk::SparedDisk) keeps outside of the
+//! workspace, in case an agent removes the directory.
 
 mod foreign;
 mod record;
@@ -30,7 +33,7 @@ pub use record::{copied_at, last_heartbeat, live_record, read_record};
 /// Name of the file that keeps the state directory out of a git repository of the user's.
 const GIT_IGNORE: &str = ".gitignore";
 
-/// Everything, this file among it.
+/// Ignores every file of the directory, also this one.
 const IGNORE_ALL: &[u8] = b"# written by hankweave: nothing in here belongs into a repository\n*\n";
 
 /// The right to be the only server of an execution directory; released when dropped.
@@ -38,17 +41,19 @@ const IGNORE_ALL: &[u8] = b"# written by hankweave: nothing in here belongs into
 pub struct InstanceLock {
     world: LockWorld,
     state_dir: PathBuf,
+    /// The kernel lock; `None` when it was waived.
     guard: Option<Arc<dyn DirLockGuard>>,
-    /// The permissions of a directory that was open to others.
+    /// The former permissions of a directory that was open to others and is private now.
     tightened: Option<u32>,
+    /// Entries that were moved aside because they had the name of the directory or of one of its files.
     set_aside: Vec<QuarantinedEntry>,
-    /// Last heartbeat in the file that another process left.
+    /// Last heartbeat in the information file that an earlier process left.
     left_heartbeat: Option<Timestamp>,
-    /// The record was put back, which a killed process could not do.
+    /// Whether this start put the state directory back from the spare record.
     put_back: bool,
-    /// The spare record stays for the next start.
+    /// Whether the spare record stays for the next start.
     needs_spare: AtomicBool,
-    /// Contents of the information file. Held while the file is written, so that a release waits for a heartbeat that is under way.
+    /// Contents of the information file. Locked while the file is written, so that a release waits for a running heartbeat.
     record: Mutex<ServerLockRecord>,
 }
 
@@ -57,7 +62,7 @@ pub struct InstanceLock {
 pub struct LockWorld {
     /// Disk of the state directory.
     pub disk: Arc<dyn Disk>,
-    /// Times the heartbeat.
+    /// Clock for the times in the information file.
     pub clock: Arc<dyn Clock>,
     /// Gives the lock its id.
     pub ids: Arc<dyn IdSource>,
@@ -74,11 +79,11 @@ pub enum Exclusion {
     Waived,
 }
 
-/// Why the lock was not acquired or its file not kept.
+/// Why the lock was not acquired, or its information file not written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Another server holds it; nothing was changed.
+    /// Another server holds the lock; nothing was changed.
     #[error("`{}` is in use by another process{}", state_dir.display(), holder(*pid, *port))]
     Held {
         /// The contested directory.
@@ -99,7 +104,7 @@ pub enum LockError {
     NotPrivate {
         /// The refused directory.
         state_dir: PathBuf,
-        /// Problem.
+        /// Problem, as a sentence about the directory.
         reason: &'static str,
     },
     /// All users may write to the state directory, so its contents may come from any of them.
@@ -120,16 +125,16 @@ pub enum LockError {
 }
 
 impl InstanceLock {
-    /// Takes the lock on `state_dir`, which is made when it does not exist, and writes the information file. What has one of these two names and is
-    /// no directory or no file, such as a link that leads elsewhere, is [moved aside](Self::set_aside).
+    /// Takes the lock on `state_dir`, which is made when it does not exist, and writes the information file. An entry of
+    /// another kind in the place of the directory or the file, such as a link, is [moved aside](Self::set_aside).
     ///
     /// # Errors
     ///
     /// Returns [`LockError`]; a refused start has changed nothing in an existing directory.
     pub fn acquire(world: LockWorld, state_dir: &Path, exclusion: Exclusion) -> Result<Self, LockError> {
         let mut set_aside: Vec<QuarantinedEntry> = make_way(&world, state_dir)?.into_iter().collect();
-        // In front of `ensure_ours`, which makes the directory: while it is missing, only the lock on the spare record
-        // keeps other processes out.
+        // Before `ensure_ours`, which makes a missing directory: while the directory is missing, only the lock on the spare
+        // record keeps other processes out.
         let put_back = open_spare(&*world.disk, state_dir)?;
         let open_to_others = ensure_ours(&world, state_dir)?;
         let guard = take_kernel_lock(&*world.disk, state_dir, exclusion)?;
@@ -152,6 +157,7 @@ impl InstanceLock {
             tightened.map_err(IoError::at("change the permissions of", state_dir))?;
         }
         keep_out_of_git(&*world.disk, state_dir)?;
+        // Before `write`, which replaces the file.
         let left_heartbeat = last_heartbeat(&*world.disk, state_dir, world.clock.now());
         let record = record::of_this_process(&world, state_dir);
         let lock = Self {
@@ -169,7 +175,8 @@ impl InstanceLock {
         Ok(lock)
     }
 
-    /// Writes into the information file that this process is about to suspend itself at this uptime of the machine. Waits for the disk.
+    /// Writes into the information file that this process is about to suspend itself, when the machine has been up for `up`.
+    /// Does nothing if the file names another lock. Waits for the disk.
     ///
     /// # Errors
     ///
@@ -184,7 +191,7 @@ impl InstanceLock {
         }
     }
 
-    /// Excludes a suspension of this process that has ended from the time of the activity.
+    /// Notes that a suspension of this process has ended, and does not count its time as time of the activity.
     pub(crate) fn exclude_suspension(&self, suspended: Duration) {
         let mut record = self.locked_record();
         record.set_suspended(None);
@@ -213,7 +220,7 @@ impl InstanceLock {
         self.heartbeat(None, None)
     }
 
-    /// Writes the information file again with the current time and the known facts. Waits for the disk.
+    /// Writes the information file again with the current time, the address of the server and the run. Waits for the disk.
     ///
     /// # Errors
     ///
@@ -235,8 +242,8 @@ impl InstanceLock {
         self.write(&record)
     }
 
-    /// Removes the information file, unless it names another lock. Waits for the disk. The lock itself is released when
-    /// this value is dropped. A drop without a call of this function, as after a failed start, removes the file too.
+    /// Removes the information file, unless it names another lock. Waits for the disk. The kernel lock is released when this
+    /// value is dropped. The drop also removes the file if this function was not called, as after a failed start.
     ///
     /// # Errors
     ///
@@ -257,24 +264,24 @@ impl InstanceLock {
         Ok(removed.map_err(IoError::at("remove", &path))?)
     }
 
-    /// The kernel lock, to be checked before each save; `None` when it was waived.
+    /// The kernel lock, which the store checks before each save; `None` when it was waived.
     #[must_use]
     pub fn guard(&self) -> Option<Arc<dyn DirLockGuard>> {
         self.guard.clone()
     }
 
-    /// Says that the record is not whole on the disk, so that the next start needs the spare one.
+    /// Keeps the spare record after the end of this lock, because the state directory is incomplete on the disk.
     pub fn keep_spare(&self) {
         self.needs_spare.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the last heartbeat in the file that an earlier process left, as a killed one does.
+    /// Returns the last heartbeat in the information file that an earlier process left because it was killed.
     #[must_use]
     pub fn left_heartbeat(&self) -> Option<Timestamp> {
         self.left_heartbeat
     }
 
-    /// Returns the notice about a directory that was put back.
+    /// Returns a notice for the user if the state directory was put back.
     #[must_use]
     pub fn put_back(&self) -> Option<String> {
         let state_dir = self.state_dir.display();
@@ -283,7 +290,7 @@ impl InstanceLock {
         })
     }
 
-    /// Returns a notice about the directory: that others could read it until now.
+    /// Returns a notice for the user if the state directory was open to others until now.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
         let mode = self.tightened?;
@@ -293,7 +300,7 @@ impl InstanceLock {
         ))
     }
 
-    /// Returns the entries that were in the place of the directory or of the information file, and their new paths.
+    /// Returns the entries that were in the place of the directory or of one of its files, and their new paths.
     #[must_use]
     pub fn set_aside(&self) -> &[QuarantinedEntry] {
         &self.set_aside
@@ -309,7 +316,7 @@ impl InstanceLock {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the lock id in the file; `None` if there is no file or it is damaged, so that its owner is unknown.
+    /// Returns the lock id in the information file; `None` if the file is missing or damaged, so that its owner is unknown.
     fn named_lock_id(&self) -> Option<String> {
         read_record(&*self.world.disk, &self.state_dir).map(|record| record.lock_id)
     }
@@ -335,7 +342,7 @@ impl Drop for InstanceLock {
     }
 }
 
-/// Starts to keep the spare record; returns whether the record was put back from it.
+/// Starts to keep the spare record; returns whether the state directory was put back from it.
 fn open_spare(disk: &dyn Disk, state_dir: &Path) -> Result<bool, LockError> {
     match disk.spares().map(|spares| spares.open(state_dir)) {
         None | Some(OpenedSpare::None) => Ok(false),
@@ -378,9 +385,9 @@ fn make_way(world: &LockWorld, state_dir: &Path) -> Result<Option<QuarantinedEnt
     if !disk.metadata(state_dir).is_ok_and(is_in_the_way) {
         return Ok(None);
     }
-    let alone = disk.lock_dir(disk::parent(state_dir));
-    let alone = alone.map_err(IoError::at("lock the parent of", state_dir))?;
-    if matches!(alone, DirLock::Held) {
+    let parent_lock = disk.lock_dir(disk::parent(state_dir));
+    let parent_lock = parent_lock.map_err(IoError::at("lock the parent of", state_dir))?;
+    if matches!(parent_lock, DirLock::Held) {
         return Err(LockError::Held {
             state_dir: state_dir.to_owned(),
             pid: None,
@@ -399,13 +406,14 @@ fn ensure_ours(world: &LockWorld, state_dir: &Path) -> Result<Option<u32>, LockE
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_ours(world, state_dir)?,
         Err(error) => return Err(IoError::at("create", state_dir)(error).into()),
     };
-    // Also of one that was there: a killed life may have made it a moment ago.
+    // Also for an existing directory: a start that was killed may have made it a moment ago.
     let parent = disk::parent(state_dir);
     let synced = world.disk.sync_dir(parent);
     synced.map_err(IoError::at("sync the parent of", state_dir))?;
     Ok(open_to_others)
 }
 
+/// Checks that an existing state directory is ours. Returns its permissions if it is open to others.
 fn check_ours(world: &LockWorld, state_dir: &Path) -> Result<Option<u32>, LockError> {
     let metadata = world.disk.metadata(state_dir);
     let metadata = metadata.map_err(IoError::at("inspect", state_dir))?;

@@ -1,4 +1,4 @@
-//! The information file about the holder of the lock.
+//! The information file `server.lock`: which process holds the lock, written by the holder and read by others.
 
 use std::path::Path;
 
@@ -11,6 +11,7 @@ use crate::world::clock::{Clock as _, SystemClock};
 use crate::world::disk::{self, Disk};
 use crate::world::identity::Identity;
 
+/// Returns the first contents of the information file, for a lock of this process.
 pub(super) fn of_this_process(world: &LockWorld, state_dir: &Path) -> ServerLockRecord {
     let (pid, now) = (world.identity.pid(), world.clock.now());
     ServerLockRecord {
@@ -39,15 +40,16 @@ pub fn read_record(disk: &dyn Disk, state_dir: &Path) -> Option<ServerLockRecord
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Returns the last heartbeat in the file, up to `now`: a process that was killed worked until then at least.
+/// Returns the last heartbeat in the information file: a process that was killed worked until then at least. `None` if the
+/// heartbeat is later than `now`, so that a clock was wrong.
 #[must_use]
 pub fn last_heartbeat(disk: &dyn Disk, state_dir: &Path, now: Timestamp) -> Option<Timestamp> {
     let heartbeat = read_record(disk, state_dir)?.last_heartbeat;
     (heartbeat <= now).then_some(heartbeat)
 }
 
-/// Returns the record, unless the process that wrote the file has ended, whose number may be another's by now, or works in the directory that this one is a
-/// copy of.
+/// Returns the information file if the process that wrote it lives and works in this directory. `None` also if another
+/// process has this pid by now, or if the directory is a copy and the process works in the original.
 #[must_use]
 pub fn live_record(disk: &dyn Disk, identity: &dyn Identity, state_dir: &Path) -> Option<ServerLockRecord> {
     let record = read_record(disk, state_dir)?;
@@ -62,7 +64,8 @@ pub fn live_record(disk: &dyn Disk, identity: &dyn Identity, state_dir: &Path) -
     record.is_live(&now).then_some(record)
 }
 
-/// Returns the last heartbeat of the process that works in the directory which `state_dir` was copied from while it worked; `None` where it is no such copy.
+/// Returns the last heartbeat in the information file of a copied `state_dir`, which the process in the original directory
+/// wrote; `None` if `state_dir` is no copy that was made during a run.
 #[must_use]
 pub fn copied_at(disk: &dyn Disk, identity: &dyn Identity, state_dir: &Path) -> Option<Timestamp> {
     let record = read_record(disk, state_dir)?;
@@ -72,7 +75,7 @@ pub fn copied_at(disk: &dyn Disk, identity: &dyn Identity, state_dir: &Path) -> 
         .then_some(record.last_heartbeat)
 }
 
-/// The holder's pid and port, each only if it makes sense: the rest of the file may be damaged.
+/// Returns the holder's pid and port, each if it is a valid number. The rest of the file may be damaged.
 pub(super) fn read_holder(disk: &dyn Disk, state_dir: &Path) -> (Option<u32>, Option<u16>) {
     let Some(value) = disk
         .read(&state_dir.join(LOCK_FILE), MAX_LOCK_FILE_BYTES)

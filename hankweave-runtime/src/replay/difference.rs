@@ -1,4 +1,4 @@
-//! First difference of two records.
+//! Differences between the record and its replay.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Maximum length of a reported value, in characters.
 const MOST_CHARS: usize = 200;
 
-/// A place where what came out is not what is recorded.
+/// A value that came out of the replay different from the recorded one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
@@ -62,6 +62,7 @@ pub(super) fn first(recorded: &HankweaveState, replayed: &HankweaveState) -> Opt
     within("state.json".to_owned(), &recorded, &replayed)
 }
 
+/// Returns the first difference inside two JSON values at `place`.
 fn within(place: String, recorded: &Value, replayed: &Value) -> Option<Difference> {
     let of = |value: Option<&Value>| value.map_or("nothing".to_owned(), Value::to_string);
     match (recorded, replayed) {

@@ -1,9 +1,9 @@
-//! Replay of a recorded execution (RUN-22). The journal has what happened and when. The output of agents is decoded from
-//! their logs again.
+//! Replay of a recorded execution, for `hankweave replay` (RUN-22). The events of the journal are applied in their order,
+//! and the output of agents is decoded from their logs again.
 //!
-//! Nothing is started: the results of rigs, checks, sentinels, checkpoints and clients are taken from the record, and so
-//! is the growth of costs. The record is compared with what agents said, which session they named, how they ended and
-//! what they used in the end.
+//! Nothing is started. The results of rigs, checks, sentinels, checkpoints and clients are taken from the journal, and so
+//! is the growth of costs. Four facts from the logs are compared with the record: the output of agents, their sessions,
+//! how they ended, and the tokens and costs that they used in total.
 
 mod difference;
 mod stream;
@@ -34,9 +34,11 @@ use crate::world::disk::Disk;
 pub struct Replay {
     disk: Arc<dyn Disk>,
     dir: ExecutionDir,
+    /// State after the events so far.
     live: LiveState,
-    /// Inputs of the newest run's costs.
+    /// Models and prices with which the newest run counted costs.
     counting: Counting,
+    /// The log of the current attempt of a codon.
     stream: Option<ReplayStream>,
     outcome: Replayed,
 }
@@ -44,22 +46,22 @@ pub struct Replay {
 /// Result of a replay.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Replayed {
-    /// How many events were played.
+    /// Number of events that were played.
     pub events: u64,
-    /// How many of them came out of the logs of agents.
+    /// Number of these events that came out of the logs of agents.
     pub from_logs: u64,
     /// Number of attempts of codons that were compared with their logs.
     pub compared: u64,
-    /// Events that were removed from the journal because it was too large; their codons are not compared.
+    /// Number of events that were removed from the journal because it was too large; their codons are not compared.
     pub removed: u64,
-    /// Number of attempts whose use of tokens is only in the record, since their logs lack it.
+    /// Number of attempts that were not compared: their logs lack the usage, or were not read to the end.
     pub told: u64,
     /// First difference between the record and the replay.
     pub difference: Option<Difference>,
 }
 
 impl Replay {
-    /// The record of an execution directory, before its first event.
+    /// Starts a replay of the execution directory `dir`, before its first event.
     #[must_use]
     pub fn new(disk: Arc<dyn Disk>, dir: &ExecutionDir) -> Self {
         Self {
@@ -72,7 +74,7 @@ impl Replay {
         }
     }
 
-    /// Plays one entry, and returns it as it came out. Blocks.
+    /// Plays one entry. Returns the entry, with output of an agent as it came out of the log. Blocks.
     ///
     /// # Errors
     ///
@@ -99,7 +101,8 @@ impl Replay {
         Ok(entry)
     }
 
-    /// Skips `removed` missing events. The output of their agent after them is elsewhere in its log, so the two are not compared.
+    /// Skips `removed` missing events. Where the agent's next output is in its log is unknown then, so log and record are
+    /// not compared.
     pub fn pass_over(&mut self, removed: u64) {
         if removed > 0 {
             self.outcome.removed += removed;
@@ -107,13 +110,13 @@ impl Replay {
         }
     }
 
-    /// The document as it came out.
+    /// The document that came out of the replay so far.
     #[must_use]
     pub fn state(&self) -> &HankweaveState {
         self.live.document()
     }
 
-    /// Ends the replay: the document that came out is compared with the recorded one.
+    /// Ends the replay, and compares the document that came out with the recorded one.
     #[must_use]
     pub fn end(mut self, recorded: &HankweaveState) -> Replayed {
         if let Some(difference) = first(recorded, self.live.document()) {
@@ -122,6 +125,7 @@ impl Replay {
         self.outcome
     }
 
+    /// Notes a difference, if it is the first.
     fn differ(&mut self, difference: Difference) {
         self.outcome.difference.get_or_insert(difference);
     }
@@ -139,11 +143,12 @@ impl Replay {
         Ok(())
     }
 
+    /// Opens, checks and ends the log of an attempt when the transitions of its codon come.
     fn transition(&mut self, transition: &StateEvent) -> io::Result<()> {
         let (run_id, codon_id, to, metadata) = match transition {
             StateEvent::RunStarted { run_id, .. } => {
-                let noted = Counting::load(&*self.disk, &self.dir, run_id);
-                self.counting = noted.unwrap_or_else(|| Counting::with(Prices::listed()));
+                let recorded = Counting::load(&*self.disk, &self.dir, run_id);
+                self.counting = recorded.unwrap_or_else(|| Counting::with(Prices::listed()));
                 return Ok(());
             }
             StateEvent::CodonTransitioned {
@@ -155,11 +160,11 @@ impl Replay {
             } => (run_id, codon_id, to, metadata),
             _ => return Ok(()),
         };
-        let noted = |name: &str| noted(metadata.as_ref(), name);
+        let text = |name: &str| text_of(metadata.as_ref(), name);
         match to {
             CodonStatus::Initializing => {
-                let log = noted("claudeLogPath").map(|log| self.dir.state_dir().join(log));
-                let resumed = noted("previousSessionId").and_then(|id| SessionId::new(id).ok());
+                let log = text("claudeLogPath").map(|log| self.dir.state_dir().join(log));
+                let resumed = text("previousSessionId").and_then(|id| SessionId::new(id).ok());
                 let open = self.state().run(run_id).and_then(|run| run.codons.last());
                 let chosen = open.and_then(|record| record.chosen_agent());
                 let past = LogContext {
@@ -174,7 +179,7 @@ impl Replay {
                 self.stream = log.and_then(|log| ReplayStream::open(&self.disk, codon_id, log, &past));
             }
             CodonStatus::Running => {
-                if let (Some(stream), Some(session)) = (&mut self.stream, noted("claudeSessionId")) {
+                if let (Some(stream), Some(session)) = (&mut self.stream, text("claudeSessionId")) {
                     let difference = stream.start(&session)?;
                     difference
                         .into_iter()
@@ -201,16 +206,16 @@ impl Replay {
             return Ok(());
         };
         let record = self.live.document().run(run).and_then(|run| {
-            let mut same = run.codons.iter().rev();
-            same.find(|record| record.codon_id() == codon)
+            let mut newest_first = run.codons.iter().rev();
+            newest_first.find(|record| record.codon_id() == codon)
         });
         let Some(record) = record.cloned() else {
             return Ok(());
         };
-        // An agent that was stopped may have printed more than was read.
-        let was_heard = to == CodonStatus::Completed
-            && !metadata.is_some_and(|noted| noted.contains_key("budgetExceeded"));
-        let ended = stream.end(&record, was_heard)?;
+        // The run did not read the log of a stopped agent to its end.
+        let was_read_to_end = to == CodonStatus::Completed
+            && !metadata.is_some_and(|metadata| metadata.contains_key("budgetExceeded"));
+        let ended = stream.end(&record, was_read_to_end)?;
         match ended.is_compared {
             true => self.outcome.compared += 1,
             false => self.outcome.told += 1,
@@ -223,11 +228,12 @@ impl Replay {
     }
 }
 
-fn noted(metadata: Option<&Map<String, Value>>, name: &str) -> Option<String> {
+/// Returns the text `name` in the metadata of a transition.
+fn text_of(metadata: Option<&Map<String, Value>>, name: &str) -> Option<String> {
     metadata?.get(name)?.as_str().map(str::to_owned)
 }
 
-/// Describes the cost of one codon.
+/// Describes what the agent of a codon used: cost and tokens.
 fn used(record: &CodonExecution) -> String {
     format!(
         "{}, {}",

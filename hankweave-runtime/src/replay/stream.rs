@@ -17,36 +17,40 @@ use super::used;
 use crate::driver::{LogContext, Recording, decoder};
 use crate::world::disk::Disk;
 
-/// Recorded output of an agent.
+/// Output of an agent, read from the log of one attempt.
 #[derive(Debug)]
 pub(super) struct ReplayStream {
     codon: CodonId,
+    /// Name of the agent.
     agent: String,
+    /// The log and its decoder.
     recording: Recording,
-    /// Cost of the record's single messages at the prices of their run: the logs of codex and gemini have tokens alone.
+    /// Cost of the recorded messages at the prices of their run. The logs of codex and gemini have tokens without costs.
     messages: ProcessUsage,
-    /// The sum that was recorded last.
-    so_far: TokenUsage,
-    /// The model of the last one.
+    /// The sum of tokens in the message recorded last.
+    recorded_sum: TokenUsage,
+    /// The model of the message recorded last.
     model: String,
-    /// How many of them there were.
-    counted: u64,
+    /// Number of recorded messages.
+    message_count: u64,
     /// Number of outputs that were returned.
-    said: u64,
-    /// Lines without a meaning that were not returned yet: those in front of a process's session are never returned.
-    noise: VecDeque<Event>,
+    output_count: u64,
+    /// Outputs that were decoded and not returned yet: lines without a meaning, and the first other output after them. The
+    /// lines before a session are never returned.
+    waiting: VecDeque<Event>,
 }
 
 /// Comparison of the end of an attempt with its log.
 pub(super) struct AttemptComparison {
-    /// Whether the log shows what was used.
+    /// Whether the usage in the log could be compared with the record.
     pub(super) is_compared: bool,
     pub(super) difference: Option<Difference>,
 }
 
-/// Number of lines without a meaning that are skipped in search of the session after them.
+/// Maximum number of lines without a meaning that wait in search of a session after them.
 const MOST_NOISE: usize = 1_000;
 
+/// Whether the event is a line without a meaning.
 fn is_noise(event: &Event) -> bool {
     matches!(
         event,
@@ -65,7 +69,7 @@ pub(super) fn is_of_an_agent(event: &Event) -> bool {
     )
 }
 
-/// `1200 in, 37 out, 500 written, 3000 read`
+/// Describes tokens: `1200 in, 37 out, 500 written, 3000 read`.
 pub(super) fn in_words(tokens: TokenUsage) -> String {
     let TokenUsage {
         input_tokens,
@@ -78,7 +82,7 @@ pub(super) fn in_words(tokens: TokenUsage) -> String {
     )
 }
 
-/// Returns the agent of a log: `CODON-AGENT.log`, or `CODON-AGENT-2.log` for another attempt.
+/// Returns the name of the agent in the name of a log: `CODON-AGENT.log`, or `CODON-AGENT-2.log` for another attempt.
 fn agent_of(codon: &CodonId, log: &Path) -> Option<String> {
     let stem = log.file_stem()?.to_str()?;
     let rest = stem.strip_prefix(&codon.file_stem())?.strip_prefix('-')?;
@@ -101,16 +105,16 @@ impl ReplayStream {
             codon: codon.clone(),
             recording: Recording::new(Arc::clone(disk), log, decoder),
             messages: ProcessUsage::priced_by(Arc::clone(past.prices)),
-            so_far: TokenUsage::ZERO,
+            recorded_sum: TokenUsage::ZERO,
             model: past.model.unwrap_or(&agent).to_owned(),
             agent,
-            counted: 0,
-            said: 0,
-            noise: VecDeque::new(),
+            message_count: 0,
+            output_count: 0,
+            waiting: VecDeque::new(),
         })
     }
 
-    /// Plays up to the session, which must be the recorded one.
+    /// Reads the log up to the start of the session, which must be the recorded one.
     pub(super) fn start(&mut self, session: &str) -> io::Result<Option<Difference>> {
         while let Some(event) = self.recording.next()? {
             if let AgentEvent::SessionStarted { session_id, .. } = event {
@@ -121,18 +125,18 @@ impl ReplayStream {
         Ok(Some(self.differs("its session", session, "none")))
     }
 
-    /// Says the next thing, which takes the place of what is recorded of it.
+    /// Replaces a recorded output by the next one of the log; returns their difference.
     pub(super) fn next_output(&mut self, recorded: &mut Event) -> io::Result<Option<Difference>> {
-        self.said += 1;
-        let place = format!("what it said {}.", self.said);
-        let Some(mut said) = self.next()? else {
+        self.output_count += 1;
+        let place = format!("what it said {}.", self.output_count);
+        let Some(mut replayed) = self.next()? else {
             return Ok(Some(self.differs(
                 &place,
                 json(recorded),
                 "nothing: the log has ended",
             )));
         };
-        // The duration of a tool is only known at the time of the run.
+        // Duration and name of a tool are taken from the record, and so are not compared.
         if let (
             Event::ToolResult {
                 execution_time_ms,
@@ -144,17 +148,18 @@ impl ReplayStream {
                 tool_name: name,
                 ..
             },
-        ) = (&mut said, &*recorded)
+        ) = (&mut replayed, &*recorded)
         {
             *execution_time_ms = *took;
             tool_name.clone_from(name);
         }
-        let difference = (said != *recorded).then(|| self.differs(&place, json(recorded), json(&said)));
-        *recorded = said;
+        let difference =
+            (replayed != *recorded).then(|| self.differs(&place, json(recorded), json(&replayed)));
+        *recorded = replayed;
         Ok(difference)
     }
 
-    /// Counts what is recorded of one message. What has no model is the sum at the end (WIRE-35).
+    /// Counts the recorded usage of one message. An event without a model is not a message, but the sum at the end (WIRE-35).
     pub(super) fn count_message(&mut self, event: &Event) {
         let Event::TokenUsage {
             input_tokens,
@@ -174,10 +179,11 @@ impl ReplayStream {
             cache_creation_tokens: *cache_creation_tokens,
             cache_read_tokens: *cache_read_tokens,
         };
-        let before = std::mem::replace(&mut self.so_far, tokens);
+        let before = std::mem::replace(&mut self.recorded_sum, tokens);
         let Some(model) = model_id else { return };
         self.model.clone_from(model);
-        // Journals of older versions have what is new in the message in the place of the sum so far.
+        // The event has the sum of all messages so far. In journals of older versions, which have no `message`, it has the
+        // tokens of this message alone.
         let is_sum = message.is_some();
         self.count(if is_sum {
             tokens.at_least(before) - before
@@ -187,60 +193,70 @@ impl ReplayStream {
     }
 
     fn count(&mut self, tokens: TokenUsage) {
-        self.counted += 1;
-        let id = self.counted.to_string();
-        // The cost of the message is in the totals.
+        self.message_count += 1;
+        let id = self.message_count.to_string();
+        // The returned cost of this message is not needed: the totals of `messages` contain it.
         let _ = (self.messages).message(&id, &self.model, Billed::from(tokens), UsageConfidence::Final);
     }
 
-    /// Returns the total of the log of codex or gemini: its tokens, at the prices of their messages.
+    /// Returns the total of a log of codex or gemini: its `tokens`, with the cost of the recorded messages. Tokens that no
+    /// message has are priced like the last message.
     fn priced(&mut self, tokens: TokenUsage) -> UsageTotals {
-        let told = self.messages.totals().tokens;
-        self.count(tokens.at_least(told) - told);
+        let counted = self.messages.totals().tokens;
+        self.count(tokens.at_least(counted) - counted);
         UsageTotals {
             tokens,
             ..self.messages.totals()
         }
     }
 
+    /// Returns the next output of the log. Reads on while the last output is a line without a meaning, because a session may
+    /// follow that drops the line.
     fn next(&mut self) -> io::Result<Option<Event>> {
-        while self.noise.back().is_none_or(is_noise) && self.noise.len() < MOST_NOISE {
+        while self.waiting.back().is_none_or(is_noise) && self.waiting.len() < MOST_NOISE {
             let Some(event) = self.recording.next()? else {
                 break;
             };
             if matches!(event, AgentEvent::SessionStarted { .. }) {
-                self.noise.clear();
+                self.waiting.clear();
             }
             let event = Event::of_agent(self.codon.clone(), event);
-            self.noise.extend(event.filter(is_of_an_agent));
+            self.waiting.extend(event.filter(is_of_an_agent));
         }
-        Ok(self.noise.pop_front())
+        Ok(self.waiting.pop_front())
     }
 
-    /// Compares the end of the log with the record before its last step. `was_heard` says whether the run read the whole log.
-    pub(super) fn end(mut self, record: &CodonExecution, was_heard: bool) -> io::Result<AttemptComparison> {
-        let more = self.next()?;
+    /// Compares the rest of the log with `record`, the codon just before its last transition. `was_read_to_end` says whether
+    /// the run read the whole log.
+    pub(super) fn end(
+        mut self,
+        record: &CodonExecution,
+        was_read_to_end: bool,
+    ) -> io::Result<AttemptComparison> {
+        let unrecorded = self.next()?;
         while self.next()?.is_some() {}
-        let exit = ProcessExit::Exited(i32::from(!was_heard));
+        let exit = ProcessExit::Exited(i32::from(!was_read_to_end));
         let outcome = self.recording.finish(ProcessEnd::of(exit, EndedBy::Itself));
-        let known = !record.agent_cost_is_lower_bound() && !outcome.usage.lower_bound;
-        let (usage, tells_usage) = match self.agent.as_str() {
+        let is_exact = !record.agent_cost_is_lower_bound() && !outcome.usage.lower_bound;
+        let (usage, has_usage) = match self.agent.as_str() {
             // For these agents the log is the only source of usage, so even a lower bound must be equal.
             "acp" | "opencode" | "pi" => (outcome.usage, true),
-            "codex" | "gemini" => (self.priced(outcome.usage.tokens), known),
-            _ => (outcome.usage, known && !self.recording.is_incomplete()),
+            "codex" | "gemini" => (self.priced(outcome.usage.tokens), is_exact),
+            _ => (outcome.usage, is_exact && !self.recording.is_incomplete()),
         };
-        let is_compared = was_heard && tells_usage;
+        let is_compared = was_read_to_end && has_usage;
         let differs = (usage.cost, usage.tokens) != (record.agent_cost(), record.agent_tokens());
-        let difference = match (more, &outcome.verdict) {
-            (Some(more), _) if was_heard => Some(self.differs("its end", "nothing more", json(&more))),
+        let difference = match (unrecorded, &outcome.verdict) {
+            (Some(unrecorded), _) if was_read_to_end => {
+                Some(self.differs("its end", "nothing more", json(&unrecorded)))
+            }
             (
                 _,
                 Verdict::Failure {
                     reason,
                     context_exceeded: false,
                 },
-            ) if was_heard && reason.kind != FailureKind::Unknown => {
+            ) if was_read_to_end && reason.kind != FailureKind::Unknown => {
                 let why = reason.message.clone().unwrap_or_default();
                 Some(self.differs("its end", "a success", why))
             }

@@ -1,4 +1,5 @@
-//! Pool for calls that wait for the disk.
+//! Threads for calls that wait for the disk. All of the runtime that waits for files runs such work through [`Blocking`];
+//! the program builds its tokio runtime with [`lasting_runtime`].
 
 use std::future::Future;
 use std::io;
@@ -11,8 +12,8 @@ use tokio::task::JoinHandle;
 
 /// How blocking work is carried out.
 ///
-/// The runtime hands it to threads, so that a slow fsync never delays a socket. A simulation runs it at once on its
-/// only thread, so that the order of everything depends on the seed alone.
+/// A real run hands the work to threads, so that a slow fsync never delays a socket. A simulation does the work at once on
+/// its only thread, so that the order of everything depends on the seed alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blocking {
     /// On the blocking threads of the tokio runtime.
@@ -38,7 +39,7 @@ impl Blocking {
             Self::Threads => match tokio::task::spawn_blocking(work).await {
                 Ok(value) => value,
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                // Only a tokio runtime that is going away cancels the work, and then it drops this future as well.
+                // Only a tokio runtime that shuts down cancels the work, and then it drops this future as well.
                 Err(_) => std::future::pending().await,
             },
         }
@@ -55,7 +56,7 @@ impl Blocking {
             Self::Inline => tokio::spawn(task),
             Self::Threads if !has_threads() => tokio::spawn(task),
             Self::Threads => tokio::task::spawn_blocking(|| {
-                // Of its own, so that the task's timers still work while the runtime of the caller goes away.
+                // A runtime of its own, so that the task's timers still work while the caller's runtime shuts down.
                 Builder::new_current_thread()
                     .enable_time()
                     .build()
@@ -66,25 +67,26 @@ impl Blocking {
     }
 }
 
-/// Whether a thread for blocking work can be had: tokio panics where the system refuses the first one. A runtime with threads of its own
-/// [has its reserve](lasting_runtime).
+/// Whether a thread for blocking work is available: tokio panics if the system refuses the first one. A multi-thread
+/// runtime already has its threads, see [`lasting_runtime`].
 fn has_threads() -> bool {
     Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread || probe_threads(1).is_ok()
 }
 
-/// Threads that wait for the disk all the time (the writers of state, journal and agents' output, what is shown), and some for short work.
+/// Threads for blocking work: some are always in use, such as those of the writers of state, journal and agents' output; the
+/// others do short work.
 const RESERVE: usize = 8;
 
 /// Threads of the runtime itself.
 const WORKERS: usize = 2;
 
-/// How long the start of the reserve is waited for.
+/// Maximum time to wait for the start of the reserve.
 const START: Duration = Duration::from_secs(10);
 
 /// Builds the runtime of a program that runs hanks. Its threads for blocking work exist from the start and stay.
 ///
-/// An agent may take every process that its user may have (a fork bomb), and then no thread can be started: tokio would panic, or keep work for a thread that
-/// never comes. The work of a stop, which ends that agent, must not depend on it.
+/// An agent may start so many processes that the system refuses new threads (a fork bomb). Then tokio would panic, or keep
+/// work for a thread that never starts. To stop that agent, the runtime must need no new thread.
 ///
 /// # Errors
 ///
@@ -95,7 +97,7 @@ pub fn lasting_runtime() -> io::Result<Runtime> {
 
 /// Builds a lasting runtime, each of whose threads calls `started` first.
 fn build(started: impl Fn() + Send + Sync + 'static) -> io::Result<Runtime> {
-    // tokio panics where the system refuses a thread, so it is asked first.
+    // tokio panics where the system refuses a thread, so this asks the system first.
     probe_threads(RESERVE + WORKERS)?;
     let runtime = Builder::new_multi_thread()
         .worker_threads(WORKERS)
@@ -107,12 +109,12 @@ fn build(started: impl Fn() + Send + Sync + 'static) -> io::Result<Runtime> {
     Ok(runtime)
 }
 
-/// Starts as many threads at once, and lets them end.
+/// Fails if `count` threads cannot be started at once; ends those that it started.
 fn probe_threads(count: usize) -> io::Result<()> {
     let mut started = Vec::with_capacity(count);
     let refused = (0..count).find_map(|_| {
         let (end_sender, end) = channel::<()>();
-        // It ends when the sender is dropped.
+        // The thread ends when the sender is dropped.
         let thread = std::thread::Builder::new().spawn(move || {
             let _ = end.recv();
         });
@@ -126,23 +128,24 @@ fn probe_threads(count: usize) -> io::Result<()> {
     });
     for (end_sender, thread) in started {
         drop(end_sender);
-        // It does nothing that could panic.
+        // An error would be a panic of the thread, which does nothing that could panic.
         let _ = thread.join();
     }
     refused.map_or(Ok(()), Err)
 }
 
-/// Keeps threads of the runtime busy until all of them exist.
+/// Makes tokio start [`RESERVE`] threads, by work that keeps each busy until all of them exist.
 fn start_reserve(runtime: &Runtime) {
     let reserve = Arc::new(Reserve::default());
     for _ in 0..RESERVE {
         let reserve = Arc::clone(&reserve);
-        // Its end is not waited for.
+        // Nothing waits for the end of this work.
         drop(runtime.spawn_blocking(move || reserve.arrive()));
     }
     reserve.release();
 }
 
+/// Meeting point of the threads of the reserve.
 #[derive(Debug, Default)]
 struct Reserve {
     state: Mutex<Arrived>,
@@ -151,12 +154,14 @@ struct Reserve {
 
 #[derive(Debug, Default)]
 struct Arrived {
+    /// Number of threads that exist.
     count: usize,
+    /// Whether the threads may continue.
     is_released: bool,
 }
 
 impl Reserve {
-    /// A thread is there, and waits for the others.
+    /// Counts the calling thread, and waits for the release.
     fn arrive(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.count += 1;
@@ -165,7 +170,7 @@ impl Reserve {
         drop(waits.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Lets all of them go once they are there, or when that takes too long: fewer threads are no reason not to run.
+    /// Releases all threads once they exist, or after [`START`]: a run is possible with fewer threads.
     fn release(&self) {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let arrived = self

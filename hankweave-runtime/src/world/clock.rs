@@ -1,5 +1,5 @@
-//! Wall time for records, which people and the network can set. Durations, deadlines and budgets follow tokio's clock,
-//! which only tests can pause and nothing can set.
+//! The seam to the clock of the machine: wall time for records, which people and the network can set, and facts about sleep
+//! and suspension. Durations, deadlines and budgets follow tokio's clock, which only tests can pause and nothing can set.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,8 +15,8 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
     /// The current time.
     fn now(&self) -> Timestamp;
 
-    /// How long the machine has been up, with its sleep, which tokio's clock does not count. It cannot be set, and every
-    /// process on the machine sees an equal value. `None` if it is unknown.
+    /// Time since the machine's start with its sleep, which tokio's clock does not count. Setting the clock does not change
+    /// it, and every process on the machine reads an equal value. `None` if the system does not provide it.
     fn uptime(&self) -> Option<Duration> {
         None
     }
@@ -32,7 +32,8 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
         Duration::ZERO
     }
 
-    /// Receiver of the newest suspension of this process that has ended, which may miss earlier ones; `None` where a process is never suspended.
+    /// Receiver of suspensions of this process, each when it has ended. It has only the newest, so it may miss some; `None`
+    /// where a process is never suspended.
     fn suspensions(&self) -> Option<watch::Receiver<Option<Suspension>>> {
         None
     }

@@ -1,7 +1,7 @@
 //! The few durable operations that hankweave's own files need.
 //!
 //! Every byte of state, log, journal, lock and agent log goes through [`Disk`], so that a test can count, fail or lose each
-//! step. The calls block; [`Blocking`](super::blocking::Blocking) decides where they are waited for. Trees that belong to others
+//! step. The calls block; [`Blocking`](super::blocking::Blocking) decides which thread waits. Trees that belong to others
 //! are walked through a [`Folder`]; checkpoints have a seam of their own, `CheckpointStore`.
 
 mod beneath;
@@ -36,7 +36,7 @@ pub(crate) use real::{new_file, open_dir, open_regular, open_regular_in, permiss
 pub(crate) use real_folder::{kind_in, list_in};
 pub use spare::{OpenedSpare, Spare, SparedDisk, Spares, records_folder};
 
-/// Makes everything durable that was written to the file system of `file`, which is much cheaper than a sync of each of many small files.
+/// Makes everything durable that was written to the file system of `file`. This is much cheaper than a sync of each of many small files.
 ///
 /// # Errors
 ///
@@ -45,7 +45,7 @@ pub fn sync_file_system(file: impl AsFd) -> io::Result<()> {
     super::system::sync_file_system(file)
 }
 
-/// A file system, reduced to what keeps a promise across a crash.
+/// A file system, reduced to the operations whose effect after a crash is known.
 ///
 /// No operation follows a symbolic link in the last part of a path, unless its documentation allows it. New files are readable by
 /// their owner only.
@@ -87,7 +87,7 @@ pub trait Disk: Send + Sync + Debug {
     /// Returns the error of the operating system, also if the name is taken.
     fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>>;
 
-    /// Gives `from` the name `to`, replacing what had that name.
+    /// Gives `from` the name `to`, replacing an entry of that name.
     ///
     /// # Errors
     ///
@@ -130,14 +130,14 @@ pub trait Disk: Send + Sync + Debug {
     /// Returns the error of the operating system.
     fn make_dir_private(&self, path: &Path) -> io::Result<()>;
 
-    /// Makes a directory and the parents that it lacks, all for their owner only, unless it is there.
+    /// Makes a directory and its missing parents, all for their owner only. The directory may exist.
     ///
     /// # Errors
     ///
     /// Returns the error of the operating system.
     fn make_private_dirs(&self, path: &Path) -> io::Result<()>;
 
-    /// Makes a directory of the user's, with the parents that it lacks, unless it is there, and returns its real place.
+    /// Makes a directory of the user's and its missing parents, and returns its absolute path without links. The directory may exist.
     ///
     /// # Errors
     ///
@@ -186,7 +186,7 @@ pub trait Disk: Send + Sync + Debug {
     /// Returns the error of the operating system, except for the outcomes of [`DirLock`].
     fn lock_dir(&self, path: &Path) -> io::Result<DirLock>;
 
-    /// The second copies of state directories that this disk keeps; `None` when it keeps none.
+    /// The spare records that this disk keeps, which are second copies of state directories; `None` when it keeps none.
     fn spares(&self) -> Option<&Spares> {
         None
     }
@@ -213,8 +213,8 @@ pub trait AppendFile: Send + Debug {
         self.syncer().sync_data()
     }
 
-    /// Moves the end back to `length` bytes, and leaves the bytes after it on the disk until they are overwritten. They
-    /// are reserved room: syncing what is written there changes no length.
+    /// Moves the end for the next write back to `length` bytes. The bytes after it stay on the disk as reserved room: a sync
+    /// of bytes that overwrite them need not change the length of the file.
     ///
     /// # Errors
     ///
@@ -228,10 +228,10 @@ pub trait AppendFile: Send + Debug {
     /// Returns the error of the operating system.
     fn truncate(&mut self, length: u64) -> io::Result<()>;
 
-    /// Length in bytes of what was written successfully.
+    /// Offset of the next write, in bytes: the length of everything written successfully.
     fn length(&self) -> u64;
 
-    /// How many names the file has; `None` where that is not known.
+    /// Number of names that the file has; `None` if that is unknown.
     fn links(&self) -> Option<u64> {
         None
     }
@@ -277,10 +277,10 @@ pub enum DirLock {
     Unsupported,
 }
 
-/// A kernel lock on a directory; dropping it gives it back.
+/// A kernel lock on a directory, released when this value is dropped.
 pub trait DirLockGuard: Send + Sync + Debug {
-    /// Whether the locked directory is still the one that its path leads to. It is not after someone moved or
-    /// replaced the directory; writing there could reach another owner's files (D7).
+    /// Whether the path still leads to the locked directory. False after a program moved or replaced the directory: then
+    /// writing at the path could reach another owner's files (D7).
     fn still_guards(&self) -> bool;
 
     /// Whether the locked directory was removed and not only moved; false if that is unknown.
@@ -295,7 +295,7 @@ pub trait DirLockGuard: Send + Sync + Debug {
 pub struct IoError {
     /// Attempted action, such as "read".
     pub action: &'static str,
-    /// With what.
+    /// The file or folder.
     pub path: PathBuf,
     /// Error of the system.
     #[source]
@@ -303,7 +303,7 @@ pub struct IoError {
 }
 
 impl IoError {
-    /// A conversion for `map_err` that remembers what was tried, and with what.
+    /// A conversion for `map_err` that remembers the action and the path.
     pub fn at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |source| Self { action, path, source }
@@ -321,9 +321,9 @@ pub struct Metadata {
     pub owner: u32,
     /// Permission bits, such as `0o600`.
     pub mode: u32,
-    /// Identity of the file, independent of its name: the device and its number there.
+    /// Identity of the file, independent of its name: number of the device, and number of the file on that device.
     pub identity: (u64, u64),
-    /// When its content last changed: seconds since 1970 by the clock of the file system, and nanoseconds.
+    /// Time of the content's last change by the clock of the file system: seconds since 1970, and nanoseconds.
     pub modified: (i64, u32),
 }
 
@@ -387,7 +387,8 @@ pub fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     disk.sync_dir(parent(path))
 }
 
-/// Replaces a file through `temporary`, which must not exist; its name is not synced. Not the `replace` of [`Folder`]: of ours each step is done twice, by path (P11).
+/// Replaces a file through `temporary`, which must not exist; the new name is not synced. The files are ours, so each step
+/// goes through [`Disk`], which may keep them twice (P11); files of others are replaced through a [`Folder`].
 pub(crate) fn replace_through(
     disk: &dyn Disk,
     path: &Path,
@@ -398,7 +399,7 @@ pub(crate) fn replace_through(
         .create_new(temporary, bytes)
         .and_then(|()| disk.rename(temporary, path));
     replaced.inspect_err(|_| {
-        // A full disk still lets us clean up (P9); the error to report is the first.
+        // Removing a file works on a full disk, too (P9). The error to report is the first.
         let _ = disk.remove_file(temporary);
     })
 }
@@ -406,8 +407,8 @@ pub(crate) fn replace_through(
 /// Writes the bytes from position `from` to the end of an open file once more, over themselves.
 ///
 /// Bytes that a process failed to sync can still be read. But the system takes them for written, so no later sync writes
-/// them to the disk unless they are written again. So this call makes durable what a start reads. A crash during the call
-/// leaves old bytes or new ones, which are equal.
+/// them to the disk. After this call the next sync makes durable what a start has read. A crash during the call does no
+/// harm, because old and new bytes are equal.
 ///
 /// # Errors
 ///
@@ -445,7 +446,7 @@ pub fn read_if_present(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<O
     absent_is(disk.read(path, limit).map(Some), None)
 }
 
-/// Something that had the name of a file or folder of ours and could not be it.
+/// An entry of another kind that had the name of a file or folder of ours and was moved aside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuarantinedEntry {
     /// The name that it had.
@@ -456,8 +457,7 @@ pub struct QuarantinedEntry {
     pub kept: PathBuf,
 }
 
-/// Moves aside an entry at `path` that is not of the kind `wanted`; the path may be free. The entry is durable under its
-/// new name.
+/// Makes sure that `path` is free or has an entry of the kind `wanted`: moves any other entry aside, durably, and returns it.
 ///
 /// # Errors
 ///
@@ -482,7 +482,7 @@ pub fn only(
     Ok(Some(QuarantinedEntry { name, kind, kept }))
 }
 
-/// `<path>.<word>-<time>`, with a number after it when that exists, so that nothing kept is ever overwritten.
+/// Returns `<path>.<word>-<time>`, with a number appended if that name is taken, so that no kept entry is ever overwritten.
 ///
 /// # Errors
 ///
@@ -517,6 +517,7 @@ pub fn parent(path: &Path) -> &Path {
     }
 }
 
+/// Returns `absent` in place of an error that there is no such entry.
 fn absent_is<T>(result: io::Result<T>, absent: T) -> io::Result<T> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(absent),

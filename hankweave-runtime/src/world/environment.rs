@@ -1,4 +1,4 @@
-//! Environment of the program at its start, and the programs that it can find.
+//! Environment of the program at its start (variables, ignored signals, umask), and the search for programs on PATH.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -14,7 +14,9 @@ use super::disk::{Disk, FileKind, permissions};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
+    /// File of the running program.
     program: Option<PathBuf>,
+    /// See [`fallback_state`](Self::fallback_state).
     fallback_state: Option<PathBuf>,
     /// Name of the account, where the system has it in a file.
     account: Option<String>,
@@ -41,7 +43,7 @@ impl Environment {
         (1..=64).contains(&signal) && self.ignored_signals >> (signal - 1) & 1 == 1
     }
 
-    /// Returns the folder for what outlives this process where the user has no home; `None` when the environment is not that of a process.
+    /// Returns the folder for lasting files of a user without a home; `None` if this is not the environment of a process.
     #[must_use]
     pub fn fallback_state(&self) -> Option<&Path> {
         self.fallback_state.as_deref()
@@ -108,8 +110,9 @@ fn name_of_account(accounts: &str, id: u32) -> Option<String> {
     let id = id.to_string();
     accounts.lines().find_map(|line| {
         let mut fields = line.split(':');
-        let (name, of) = (fields.next()?, fields.nth(1)?);
-        (of == id).then(|| name.to_owned())
+        // `name:password:id:…`
+        let (name, account_id) = (fields.next()?, fields.nth(1)?);
+        (account_id == id).then(|| name.to_owned())
     })
 }
 
@@ -130,19 +133,19 @@ fn ignored_signals() -> u64 {
 /// First number of the real-time signals, which no program ignores for us. Signals are numbered from 1.
 pub(super) const AFTER_LAST_SIGNAL: libc::c_int = 32;
 
-/// The umask that the user had chosen, once it is no longer that of this process.
+/// The umask that the user had chosen, set when this process gets another one.
 static UMASK_OF_USER: OnceLock<u32> = OnceLock::new();
 
 /// Makes every new file and folder of this process private, also those that libraries make (X5). For a program
 /// of its own, not for one that embeds the runtime: it concerns the whole process.
 pub fn make_new_files_private() {
     let before = umask(Mode::from_raw_mode(0o077));
-    // Another call finds our own value, which is not the user's.
+    // A second call would read our own umask, so only the first sets the user's.
     let _ = UMASK_OF_USER.set(permissions(before.as_raw_mode()));
 }
 
-/// Lets a write beyond the limit of the user for the length of files (`ulimit -f`) fail like one to a full disk, instead of ending the process. For a
-/// program of its own, as above; what it starts gets the default back.
+/// Lets a write beyond the user's limit for the length of files (`ulimit -f`) fail like one to a full disk, instead of ending
+/// the process. Like [`make_new_files_private`] only for a program of its own; programs that it starts get the default back.
 #[expect(unsafe_code, reason = "no safe wrapper ignores a signal")]
 pub fn outlive_file_limits() {
     // SAFETY: ignoring a signal runs no code of ours, whatever other threads do.
@@ -151,13 +154,13 @@ pub fn outlive_file_limits() {
     }
 }
 
-/// The bits that a file in the workspace must not have: the user's umask, where this process has another, else nothing on top of its own.
+/// Returns the user's umask, which new files in the workspace must get explicitly; `None` if it is still that of this process.
 #[must_use]
 pub fn umask_of_user() -> Option<u32> {
     UMASK_OF_USER.get().copied()
 }
 
-/// The first executable file called `name` in the absolute folders of `path`, a value of the variable `PATH`.
+/// Returns the first executable file called `name` in the absolute folders of `path`, a value of the variable `PATH`.
 pub fn find_program(disk: &dyn Disk, name: &str, path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(path)
         .filter(|folder| folder.is_absolute())

@@ -1,4 +1,4 @@
-//! All seams together.
+//! All seams together, as one value that the program makes at its start.
 
 use std::io;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use super::ids::{IdSource, RandomIds};
 use super::net::{Net, RealNet};
 use super::process::{ChildSpawner, Spawner};
 
-/// Everything outside, as one value that is handed down.
+/// Everything outside the process. The whole runtime gets it as a parameter.
 #[derive(Debug, Clone)]
 pub struct World {
     /// Wall time.
     pub clock: Arc<dyn Clock>,
-    /// Files of ours.
+    /// Our own files.
     pub disk: Arc<dyn Disk>,
     /// New identifiers.
     pub ids: Arc<dyn IdSource>,
@@ -37,13 +37,13 @@ pub struct World {
 }
 
 impl World {
-    /// The real one, in which no model can be asked: that needs a client of HTTP, which a program puts into `http`.
+    /// The real world, but without HTTP: a program that asks models puts a client into [`http`](Self::http).
     #[must_use]
     pub fn real() -> Self {
         Self::with_environment(Environment::of_process())
     }
 
-    /// The real one, started with other variables.
+    /// Like [`real`](Self::real), with another environment.
     #[must_use]
     pub fn with_environment(environment: Environment) -> Self {
         Self {
@@ -59,9 +59,8 @@ impl World {
         }
     }
 
-    /// Makes this process the parent of every process below it whose own parent has ended, so that it can end processes that an agent left.
-    /// See [`ChildSpawner::adopting_orphans`] for the programs that may do that: every other child of this program would
-    /// be ended as well.
+    /// Makes this process the parent of every descendant whose own parent has ended, so that it can end the processes that an
+    /// agent left. See [`ChildSpawner::adopting_orphans`] for the programs that may do so: it ends every other child as well.
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-/// Posts over a network. The contents of requests and the meaning of answers are decided elsewhere.
+/// Posts over a network. The caller decides what requests contain and what answers mean.
 pub trait Http: Send + Sync + fmt::Debug {
     /// Sends one request and waits for its whole answer, with any status. Nothing is retried: that is the decision of the
     /// caller, who pays for requests.
@@ -15,20 +15,20 @@ pub trait Http: Send + Sync + fmt::Debug {
     fn post(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpAnswer, HttpError>>;
 }
 
-/// One request.
+/// One POST request.
 #[derive(Clone)]
 pub struct HttpRequest {
     /// The whole address.
     pub url: String,
-    /// Headers; that with the key among them.
+    /// Names and values of the headers, such as the one with the API key.
     pub headers: Vec<(Cow<'static, str>, String)>,
     /// JSON.
     pub body: Vec<u8>,
-    /// How long it may take from its beginning to the last byte of the answer.
+    /// Maximum time from the start of the request to the last byte of the answer.
     pub timeout: Duration,
 }
 
-/// Without the headers, which have a key, and the body.
+/// Leaves out the headers, which have a key, and the body.
 impl fmt::Debug for HttpRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpRequest")
@@ -45,27 +45,27 @@ pub struct HttpAnswer {
     pub status: u16,
     /// The header `retry-after`, if it is text.
     pub retry_after: Option<String>,
-    /// All of it, 4 MiB at most.
+    /// The whole body, at most 4 MiB.
     pub body: Vec<u8>,
 }
 
-/// Why nothing came back. The texts are such that `hankweave_core::agent::classify` knows them.
+/// Why there is no answer. `hankweave_core::agent::classify` recognises these texts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpError {
-    /// Within the time of the request.
+    /// No answer within this [timeout](HttpRequest::timeout).
     #[error("the request timed out after {} s", .0.as_secs())]
     Timeout(Duration),
-    /// The server was not reached: it knows nothing of the request.
+    /// No connection was made, so the server has not received the request.
     #[error("network error: {0}")]
     Unreached(String),
-    /// The connection broke.
+    /// The connection broke, perhaps after the server had received the request.
     #[error("network error: {0}")]
     Network(String),
     /// The answer is longer than 4 MiB.
     #[error("the answer is longer than 4 MiB")]
     TooLong,
-    /// This program has no client.
+    /// This program has no HTTP client.
     #[error("{0}")]
     Unavailable(String),
 }

@@ -1,4 +1,4 @@
-//! Who a process is, beyond its reusable number.
+//! Identity of processes, beyond their reusable numbers, and of this boot of the machine.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -29,7 +29,7 @@ pub trait Identity: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// [Name](directory_name) of a directory; `None` if the system does not provide what it needs.
+    /// [Name](directory_name) of a directory, from its inode and time of birth; `None` if the system does not report these.
     fn directory(&self, path: &Path) -> Option<String> {
         let _ = path;
         None
@@ -39,8 +39,7 @@ pub trait Identity: Send + Sync + std::fmt::Debug {
     /// `None` if there is no such process, if it is a zombie, or if the system does not report its start.
     fn start_ticks(&self, pid: u32) -> Option<u64>;
 
-    /// Whether process `pid` exists and is no zombie. Otherwise only the answer "no such process" counts as no: a process that we may not signal
-    /// is alive (STATE-37).
+    /// Whether process `pid` exists and is no zombie. A process that we may not signal is alive, too (STATE-37).
     fn is_alive(&self, pid: u32) -> bool;
 }
 

@@ -26,7 +26,7 @@ pub trait IdSource: Send + Sync + std::fmt::Debug {
 
 /// Identifiers from the random generator of the operating system.
 ///
-/// Event ids are made by the million, so only their beginning is random, and the rest counts.
+/// Event ids are made by the million, so only their common beginning is random; a counter follows.
 #[derive(Debug)]
 pub struct RandomIds {
     /// Prefix of the ids of all events.

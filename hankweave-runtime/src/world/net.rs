@@ -1,4 +1,4 @@
-//! Source of connections.
+//! The seam to the network: listeners for the clients of a run.
 
 #[cfg(any(test, feature = "testing"))]
 mod memory;
@@ -17,21 +17,22 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 #[cfg(any(test, feature = "testing"))]
 pub use memory::MemoryNet;
 
-/// Bytes that the kernel keeps for a client that does not read. With a quarter of that a long history took a tenth longer.
+/// Bytes that the kernel keeps for a client that does not read yet. With a quarter of this, sending a long history took a
+/// tenth longer.
 const SEND_BUFFER: u32 = 1 << 20;
 
 /// Connections that may wait until they are accepted.
 const BACKLOG: u32 = 1_024;
 
-/// Opens doors; a simulation has streets of its own.
+/// Opens listeners; a simulation has a network of its own.
 pub trait Net: Send + Sync + Debug {
     /// Listens on an address; port 0 means any free one.
     fn listen(&self, address: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Listener>>>;
 }
 
-/// An open door.
+/// An address at which clients can connect.
 pub trait Listener: Send + Debug {
-    /// The address with its real port.
+    /// The address, with the actual port where 0 was requested.
     fn address(&self) -> SocketAddr;
 
     /// Waits for the next connection.
@@ -57,9 +58,9 @@ impl Net for RealNet {
                 SocketAddr::V4(_) => TcpSocket::new_v4(),
                 SocketAddr::V6(_) => TcpSocket::new_v6(),
             }?;
-            // A run that follows another one gets its port at once.
+            // Without this, a run could not use the port of a run that has just ended.
             socket.set_reuseaddr(true)?;
-            // Accepted sockets inherit it.
+            // Accepted sockets inherit this size.
             socket.set_send_buffer_size(SEND_BUFFER)?;
             socket.bind(address)?;
             let listener = socket.listen(BACKLOG)?;
@@ -86,7 +87,7 @@ impl Listener for RealListener {
         async move {
             let (stream, _) = self.listener.accept().await?;
             let local = stream.local_addr()?.ip();
-            // Events are short and wanted at once.
+            // Events are short and must arrive at once.
             stream.set_nodelay(true)?;
             let connection: Box<dyn Connection> = Box::new(RealConnection { stream, local });
             Ok(connection)

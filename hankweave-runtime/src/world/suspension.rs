@@ -1,7 +1,8 @@
-//! Suspensions of this process by Ctrl+Z: no time limit counts them (S12).
+//! Suspensions of this process by Ctrl+Z, which no time limit counts (S12).
 //!
-//! `process::suspend` calls `start` before the process stops itself, and `end` once it continues; limits subtract `total`. The signal that stops a process
-//! from outside (`SIGSTOP`) cannot be caught, so it starts no suspension and counts.
+//! `process::suspend` calls `start` before the process suspends itself, and `end` once it continues; limits subtract
+//! `total`. `SIGSTOP`, which stops a process from outside, cannot be caught: it starts no suspension, and limits count the
+//! time.
 
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,7 +22,7 @@ pub struct Suspension {
     pub length: Duration,
 }
 
-/// Suspensions of this process so far. There is one account, because the system suspends a process as a whole.
+/// Suspensions of this process so far. One account is enough, because the system suspends a process as a whole.
 #[derive(Debug)]
 struct SuspensionAccount {
     open: Option<OpenSuspension>,
@@ -29,10 +30,12 @@ struct SuspensionAccount {
     total: Duration,
 }
 
-/// Suspension that has not ended: when it began, by three clocks.
+/// Suspension that has not ended: its start by three clocks.
 #[derive(Debug, Clone, Copy)]
 struct OpenSuspension {
+    /// By tokio's clock.
     begun: Instant,
+    /// Wall time.
     from: Timestamp,
     /// Uptime of the machine, which counts its sleep.
     uptime: Option<Duration>,
@@ -53,7 +56,7 @@ static ACCOUNT: Mutex<SuspensionAccount> = Mutex::new(SuspensionAccount {
 /// The newest suspension that has ended.
 static NEWEST: LazyLock<watch::Sender<Option<Suspension>>> = LazyLock::new(watch::Sender::default);
 
-/// Functions that are called before the process is suspended, each with the number by which its [`Preparation`] removes it.
+/// Functions that are called before the process is suspended, each with the number of its [`Preparation`].
 static PREPARATIONS: Mutex<Preparations> = Mutex::new(Vec::new());
 
 type Preparations = Vec<(u64, Box<dyn Fn(Option<Duration>) + Send>)>;
@@ -96,7 +99,7 @@ pub(super) fn total() -> Duration {
     account.total + open.map_or(Duration::ZERO, |open| open.begun.elapsed())
 }
 
-/// Returns a receiver of the newest suspension that has ended. It keeps one value: a receiver that looks late misses earlier ones.
+/// Returns a receiver of the newest suspension that has ended. It keeps one value, so a late reader misses earlier ones.
 pub(super) fn newest() -> watch::Receiver<Option<Suspension>> {
     NEWEST.subscribe()
 }
@@ -109,14 +112,15 @@ fn preparations() -> MutexGuard<'static, Preparations> {
     PREPARATIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Function that is called before each suspension of this process, until this is dropped.
+/// Keeps a function, which is called before each suspension of this process, until this value is dropped.
 #[derive(Debug)]
 #[must_use = "dropped, it prepares nothing"]
 pub(crate) struct Preparation(u64);
 
 impl Preparation {
-    /// Adds `prepare`, which gets the uptime at which the suspension began: the lock of an execution directory notes that there, so that other processes know why
-    /// this one is silent. `prepare` must neither make nor drop a [`Preparation`], which would wait for itself.
+    /// Adds `prepare`, which gets the uptime of the machine at the start of the suspension. The lock of an execution directory
+    /// uses this to note the suspension in its file, so that other processes know why this one is silent. `prepare` must
+    /// neither make nor drop a [`Preparation`]: that would deadlock.
     pub(crate) fn new(prepare: impl Fn(Option<Duration>) + Send + 'static) -> Self {
         let mut all = preparations();
         let number = all.last().map_or(0, |(last, _)| last + 1);
@@ -152,7 +156,7 @@ impl Stopwatch {
         all.saturating_sub(clock.suspended().saturating_sub(self.suspended))
     }
 
-    /// Waits until `length` has elapsed.
+    /// Waits until `length` has elapsed; a suspension meanwhile makes the wait longer.
     ///
     /// # Cancel safety
     ///

@@ -1,4 +1,4 @@
-//! Record fetched from the remote, in a repository and a directory that are not in use yet.
+//! Record fetched from the remote, in a repository and a directory that are not in use yet: first steps of a clone or pull.
 
 use std::path::{Path, PathBuf};
 
@@ -35,6 +35,7 @@ pub(super) async fn new_repository(
     Git::new(world, &dir.checkpoints())
 }
 
+/// Opens the checkpoints in this directory, for the files in `workspace`.
 pub(super) fn open_store(
     world: &World,
     dir: &ExecutionDir,
@@ -53,15 +54,18 @@ pub(super) fn open_store(
 /// A record that was fetched into a new repository.
 #[derive(Debug)]
 pub(super) struct FetchedRecord {
+    /// Git for the new repository.
     pub(super) git: Git,
+    /// Name of the record's commit.
     pub(super) record: String,
     pub(super) manifest: RecordManifest,
     pub(super) pieces: Pieces,
-    pub(super) book: RemoteTracking,
+    pub(super) tracking: RemoteTracking,
     limits: ArrivalLimits,
 }
 
 impl FetchedRecord {
+    /// Reads and checks the manifest and the list of pieces of the record.
     pub(super) async fn read_record(
         git: Git,
         record: String,
@@ -80,7 +84,7 @@ impl FetchedRecord {
             )));
         }
         let pieces = record::pieces(&git, &record, &limits).await?;
-        let book = RemoteTracking {
+        let tracking = RemoteTracking {
             url: url.to_owned(),
             execution,
             head: Some(record.clone()),
@@ -92,35 +96,35 @@ impl FetchedRecord {
             record,
             manifest,
             pieces,
-            book,
+            tracking,
             limits,
         })
     }
 
-    /// Writes the branches and files of the record into `temporary`, which is not in use yet, and verifies them there. The files of the run are in
-    /// `place`.
+    /// Writes the branches and files of the record into `temporary`, which is not in use yet, and verifies them there.
+    /// `workspace` is the folder for the files of the hank and the checkpoint.
     pub(super) async fn prepare(
         &self,
         world: &World,
         temporary: &ExecutionDir,
-        place: &Path,
+        workspace: &Path,
     ) -> Result<(), RemoteError> {
         verify::shape(&self.manifest, &self.pieces, None)?;
-        self.refuse_repository(world, place).await?;
-        let mut orders = format!("update {SEEN} {}\n", self.record);
+        self.refuse_repository(world, workspace).await?;
+        let mut updates = format!("update {SEEN} {}\n", self.record);
         for (branch, tip) in &self.manifest.branches {
-            orders.push_str(&format!("update refs/heads/{branch} {tip}\n"));
+            updates.push_str(&format!("update refs/heads/{branch} {tip}\n"));
         }
         let arguments = ["update-ref", "--stdin"];
         let updated = self
             .git
-            .with_input("name the checkpoints", &arguments, orders.into_bytes());
+            .with_input("name the checkpoints", &arguments, updates.into_bytes());
         let updated = updated.await?;
         if !updated.exit.is_success() {
             return Err(RemoteError::corrupt(updated.said));
         }
         unpack(world, &self.git, &self.manifest, &self.pieces, &|file| {
-            goes_to(temporary, file)
+            destination(temporary, file)
         })
         .await?;
         let (own, place) = (world.clone(), temporary.clone());
@@ -131,9 +135,9 @@ impl FetchedRecord {
             .await
     }
 
-    /// Returns an error if the record's files would turn the directory into a git repository: git, started there, would do what the settings of that
-    /// repository say (X13). Counts the files of the hank and of the checkpoint, together with the existing ones.
-    async fn refuse_repository(&self, world: &World, place: &Path) -> Result<(), RemoteError> {
+    /// Fails if the files of the hank and of the checkpoint, together with the existing ones, would turn `workspace` into a
+    /// git repository: git, started in it, would follow the settings of that repository (X13).
+    async fn refuse_repository(&self, world: &World, workspace: &Path) -> Result<(), RemoteError> {
         let mut shape = RepositoryShape::default();
         let hank = self
             .manifest
@@ -157,16 +161,16 @@ impl FetchedRecord {
         if shape == RepositoryShape::default() {
             return Ok(());
         }
-        let (disk, place) = (world.disk.clone(), place.to_owned());
-        let there = move || {
+        let (disk, workspace) = (world.disk.clone(), workspace.to_owned());
+        let existing = move || {
             let names = RepositoryShape::NAMES.into_iter();
             names
-                .filter(|name| disk.metadata(&place.join(name)).is_ok())
+                .filter(|name| disk.metadata(&workspace.join(name)).is_ok())
                 .collect::<Vec<_>>()
         };
-        let there = world.blocking.run(there).await;
+        let existing = world.blocking.run(existing).await;
         let mut before = RepositoryShape::default();
-        for name in there {
+        for name in existing {
             before.add(name.as_bytes());
             shape.add(name.as_bytes());
         }
@@ -179,15 +183,16 @@ impl FetchedRecord {
     }
 }
 
-/// Returns the first path of a record's file; `None` for a file that only earlier versions put into a record.
-fn goes_to(temporary: &ExecutionDir, file: &str) -> Option<PathBuf> {
+/// Returns the path to which a file of a record is unpacked; `None` for a file that only earlier versions put into a record.
+fn destination(temporary: &ExecutionDir, file: &str) -> Option<PathBuf> {
     match file.split_once('/') {
         Some((STATE, rest)) => is_of_a_record(rest).then(|| temporary.state_dir().join(rest)),
-        // Staged until their final path is known.
+        // Files outside of the state directory are staged, until `InstallStep` puts them at their final paths.
         _ => Some(staging(temporary).join(file)),
     }
 }
 
+/// Folder for the files of a record that are not in the state directory: those of hank and sessions.
 pub(super) fn staging(temporary: &ExecutionDir) -> PathBuf {
     temporary.state_dir().join("remote")
 }

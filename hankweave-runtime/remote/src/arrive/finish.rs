@@ -1,4 +1,5 @@
-//! Last steps of a clone or a pull: what arrived is moved to its final paths.
+//! Last steps of a clone or a pull: the fetched record is moved to its final paths. Both call `install`; then a clone calls
+//! `restore`, a pull `announce`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -25,37 +26,37 @@ use crate::sessions;
 /// Last steps of a clone or a pull, which block.
 pub(super) struct InstallStep {
     pub(super) world: World,
-    /// Final execution directory.
+    /// Final execution directory. The record is in a temporary one until it is moved.
     pub(super) final_dir: ExecutionDir,
-    /// New folder of the hank's files.
+    /// Folder that gets the hank's files: of a clone the temporary directory, of a pull the final one.
     pub(super) hank_root: PathBuf,
-    pub(super) came: FetchedRecord,
+    pub(super) fetched: FetchedRecord,
 }
 
 impl InstallStep {
-    /// Installs sessions and hank, and records which remote the record is from.
+    /// Installs sessions and hank, and notes in `temporary` from which remote the record is.
     pub(super) fn install(&self, temporary: &ExecutionDir) -> Result<FetchedRun, RemoteError> {
         let FetchedRecord {
             manifest,
             record,
-            book,
+            tracking,
             ..
-        } = &self.came;
-        self.bring_sessions(temporary)?;
-        let different = self.bring_hank(temporary)?;
+        } = &self.fetched;
+        self.install_sessions(temporary)?;
+        let different = self.install_hank(temporary)?;
         let left_behind = self.note_sessions(temporary)?;
         self.write_meta(temporary)?;
         let noted = RemoteTracking {
             arrived_at: Some(self.world.clock.now()),
-            ..book.clone()
+            ..tracking.clone()
         };
         noted.write(&*self.world.disk, temporary)?;
         self.remove_staging(temporary)?;
         let hank = manifest.hank.as_ref();
         Ok(FetchedRun {
             changed: true,
-            url: book.url.clone(),
-            execution: book.execution.clone(),
+            url: tracking.url.clone(),
+            execution: tracking.execution.clone(),
             record: record.clone(),
             checkpoint: manifest.checkpoint.clone(),
             hank: hank.map(|hank| self.final_dir.root().join(hank)),
@@ -72,12 +73,13 @@ impl InstallStep {
         kind: &str,
     ) -> impl Iterator<Item = Result<(&str, Vec<u8>), RemoteError>> {
         let staging = staging(temporary);
-        let files = self.came.manifest.files.keys().map(String::as_str);
+        let files = self.fetched.manifest.files.keys().map(String::as_str);
         let files = files.filter(move |file| file.split('/').next() == Some(kind));
         files.map(move |file| Ok((file, read(&*self.world.disk, &staging.join(file))?)))
     }
 
-    fn bring_sessions(&self, temporary: &ExecutionDir) -> Result<(), RemoteError> {
+    /// Installs the session files where the agents of this machine look for them.
+    fn install_sessions(&self, temporary: &ExecutionDir) -> Result<(), RemoteError> {
         for staged in self.staged(temporary, SESSIONS) {
             let (file, bytes) = staged?;
             sessions::install_session(&self.world, self.final_dir.root(), file, &bytes)?;
@@ -86,21 +88,22 @@ impl InstallStep {
     }
 
     /// Installs the files of the hank. Returns those that differ on this machine, which stay as they are.
-    fn bring_hank(&self, temporary: &ExecutionDir) -> Result<Vec<PathBuf>, RemoteError> {
+    fn install_hank(&self, temporary: &ExecutionDir) -> Result<Vec<PathBuf>, RemoteError> {
         let mut different = Vec::new();
         for staged in self.staged(temporary, HANK) {
             let (file, bytes) = staged?;
             let relative = file.strip_prefix(HANK).unwrap_or_default();
             let relative = Path::new(relative.trim_start_matches('/'));
-            if !self.put_if_absent(relative, &bytes)? {
+            if !self.write_if_absent(relative, &bytes)? {
                 different.push(relative.to_owned());
             }
         }
         Ok(different)
     }
 
+    /// Writes the note about the invocation of the run, if a hank is known.
     fn write_meta(&self, temporary: &ExecutionDir) -> Result<(), RemoteError> {
-        let manifest = &self.came.manifest;
+        let manifest = &self.fetched.manifest;
         let meta = manifest
             .meta
             .file(self.final_dir.root(), manifest.hank.as_deref());
@@ -123,23 +126,23 @@ impl InstallStep {
         Ok(removed.map_err(IoError::at("remove", &path))?)
     }
 
-    /// Notes the sessions that are not on this machine.
+    /// Notes in `temporary` the sessions that are not on this machine, and returns them.
     fn note_sessions(&self, temporary: &ExecutionDir) -> Result<Vec<SessionId>, RemoteError> {
-        let known = |session: &&SessionId| !sessions::is_here(&self.world, &self.final_dir, session);
+        let is_missing = |session: &&SessionId| !sessions::is_here(&self.world, &self.final_dir, session);
         let mut missing: Vec<SessionId> = self
-            .came
+            .fetched
             .manifest
             .left_behind
             .iter()
-            .filter(known)
+            .filter(is_missing)
             .cloned()
             .collect();
-        let taken = self.came.manifest.sessions.iter();
-        let is_placed = |session: &&SessionId| {
+        let in_record = self.fetched.manifest.sessions.iter();
+        let is_installed = |session: &&SessionId| {
             sessions::is_here(&self.world, temporary, session)
                 || sessions::is_here(&self.world, &self.final_dir, session)
         };
-        missing.extend(taken.filter(|session| !is_placed(session)).cloned());
+        missing.extend(in_record.filter(|session| !is_installed(session)).cloned());
         let path = temporary.state_dir();
         let noted = arrival::note_elsewhere(&*self.world.disk, temporary, &missing);
         noted.map_err(IoError::at("write", &path))?;
@@ -147,7 +150,7 @@ impl InstallStep {
     }
 
     /// Writes a file of the hank unless one exists, and returns whether the file now has these contents. Follows no link.
-    fn put_if_absent(&self, relative: &Path, bytes: &[u8]) -> Result<bool, RemoteError> {
+    fn write_if_absent(&self, relative: &Path, bytes: &[u8]) -> Result<bool, RemoteError> {
         let path = self.hank_root.join(relative);
         let put = || -> io::Result<bool> {
             let root = self.world.disk.open_folder(&self.hank_root)?;
@@ -162,7 +165,7 @@ impl InstallStep {
                 .world
                 .disk
                 .read(&path, sessions::MAX_BYTES)
-                .is_ok_and(|there| there == bytes))
+                .is_ok_and(|present| present == bytes))
         };
         put().map_err(|error| IoError::at("write", &path)(error).into())
     }
@@ -170,7 +173,7 @@ impl InstallStep {
     /// Restores the files of the checkpoint into a directory that has none yet.
     pub(super) fn restore(&self, temporary: &ExecutionDir) -> Result<(), RemoteError> {
         let store = open_store(&self.world, temporary, temporary.root())?;
-        if let Some(target) = &self.came.manifest.checkpoint {
+        if let Some(target) = &self.fetched.manifest.checkpoint {
             store.restore(&RestoreRequest {
                 target: target.clone(),
                 left: None,
@@ -182,14 +185,15 @@ impl InstallStep {
         Ok(())
     }
 
-    /// Announces what was prepared, so that it counts, and moves it to its final paths.
+    /// Announces the prepared record in `temporary`, and moves it to its final paths. Once it is announced, the next start
+    /// finishes an interrupted move. `left` is the checkpoint whose files are in the directory now.
     pub(super) fn announce(
         &self,
         temporary: &ExecutionDir,
         left: Option<CheckpointSha>,
     ) -> Result<(), RemoteError> {
         let disk = &*self.world.disk;
-        self.bring_scripted(temporary)?;
+        self.install_scripted_sessions(temporary)?;
         let new: BTreeSet<String> = names(disk, &temporary.state_dir(), |name| name != "tmp")?;
         let is_of_the_record = |name: &str| is_of_a_record(name) || OUR_NOTES.contains(&name);
         let old = names(disk, &self.final_dir.state_dir(), is_of_the_record)?;
@@ -198,7 +202,7 @@ impl InstallStep {
         let arrival = WorkspaceSwap {
             removed: old.difference(&new).cloned().collect(),
             replaced: new,
-            checkpoint: self.came.manifest.checkpoint.clone(),
+            checkpoint: self.fetched.manifest.checkpoint.clone(),
             left,
         };
         arrival::announce(disk, &self.final_dir, &arrival)?;
@@ -206,8 +210,8 @@ impl InstallStep {
         Ok(())
     }
 
-    /// Installs sessions of the scripted agent; the other agents' files next to them stay.
-    fn bring_scripted(&self, temporary: &ExecutionDir) -> Result<(), RemoteError> {
+    /// Copies sessions of the scripted agent into the final temporary folder; the other agents' files next to them stay.
+    fn install_scripted_sessions(&self, temporary: &ExecutionDir) -> Result<(), RemoteError> {
         let disk = &*self.world.disk;
         let from = temporary.temp_dir().join("scripted-sessions");
         let to = self.final_dir.temp_dir().join("scripted-sessions");
@@ -221,7 +225,7 @@ impl InstallStep {
     }
 }
 
-/// Entries of this machine that a new record replaces although they never travel.
+/// Entries of the state directory that a new record replaces, although they belong to this machine and are in no record.
 const OUR_NOTES: [&str; 6] = [
     "checkpoints",
     "execution-meta.json",
@@ -231,6 +235,7 @@ const OUR_NOTES: [&str; 6] = [
     "state.json.bak",
 ];
 
+/// Returns the names in `folder` that `wanted` selects.
 fn names(
     disk: &dyn Disk,
     folder: &Path,

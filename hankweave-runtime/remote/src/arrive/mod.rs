@@ -1,4 +1,5 @@
-//! Clone and pull. A clone creates a directory for a run, a pull updates a directory. Both verify the record before they change existing files.
+//! Clone and pull. A clone creates a directory for a history of runs, a pull updates a directory. Both verify the record
+//! before they change existing files.
 
 mod arrived_record;
 mod clone;
@@ -23,16 +24,16 @@ pub struct FetchedRun {
     pub url: String,
     /// Name of the history on the remote.
     pub execution: RemoteExecution,
-    /// The record.
+    /// Commit of the record.
     pub record: String,
     /// Checkpoint whose files were restored.
     pub checkpoint: Option<CheckpointSha>,
-    /// The hank, if it came along.
+    /// File of the hank, if the record has it.
     pub hank: Option<PathBuf>,
     /// Sessions whose transcripts stayed on another machine; their codons continue in new ones.
     pub left_behind: Vec<SessionId>,
-    /// Files of the hank that differ here and were left as they are.
+    /// Files of the hank that differ on this machine and were left as they are.
     pub different: Vec<PathBuf>,
-    /// The reference under which our own record stays reachable on the remote, if it gave way.
+    /// The reference under which our own record stays reachable on the remote, if the remote's record replaced it.
     pub kept: Option<String>,
 }

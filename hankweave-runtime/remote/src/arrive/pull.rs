@@ -1,4 +1,5 @@
-//! Pull: updates a directory from its remote.
+//! Pull: updates a directory from its remote. The order: lock; compare the remote's record with ours; keep ours on the remote
+//! if it is replaced; prepare and verify the new record in a staging folder; announce and install it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::record;
 use crate::url::shown;
 use crate::verify;
 
-/// Root of the references that keep replaced commits, each followed by the name of its commit.
+/// Prefix of the local references that keep commits of a replaced record; the name of the commit follows.
 const BEFORE: &str = "refs/hankweave/before/";
 
 /// The branches of safety checkpoints.
@@ -46,43 +47,53 @@ pub struct PullRequest {
 /// # Errors
 ///
 /// [`RemoteError`]. The directory is unchanged then, with one exception: some files of the new checkpoint could not be restored.
-pub async fn pull(world: &World, dir: &ExecutionDir, order: &PullRequest) -> Result<FetchedRun, RemoteError> {
+pub async fn pull(
+    world: &World,
+    dir: &ExecutionDir,
+    request: &PullRequest,
+) -> Result<FetchedRun, RemoteError> {
     let (own, place) = (world.clone(), dir.clone());
-    let held = move || {
-        let locks = hold(&*own.disk, &place)?;
-        // An earlier pull may have been killed when its record already counted: what is left of it is no rubbish.
+    let locked = move || {
+        let locks = take_locks(&*own.disk, &place)?;
+        // An earlier pull may have been killed after it announced its record, whose rest must then be installed.
         arrival::finish(&own, &place)?;
         Ok::<_, RemoteError>(locks)
     };
-    let _locks = world.blocking.run(held).await?;
+    let _locks = world.blocking.run(locked).await?;
     let push = PushRequest {
-        url: order.url.clone(),
-        execution: order.execution.clone(),
-        token: order.token,
+        url: request.url.clone(),
+        execution: request.execution.clone(),
+        token: request.token,
         replace: false,
     };
     let local = LocalSide::read_local(world, dir, &push).await?;
-    let there = there(&local).await?;
-    if local.base.as_ref().is_some_and(|base| base.commit == there) {
-        return Ok(nothing_new(&local, there));
+    let remote_head = remote_head(&local).await?;
+    if local.base.as_ref().is_some_and(|base| base.commit == remote_head) {
+        return Ok(nothing_new(&local, remote_head));
     }
     let limits = ArrivalLimits::of(world)?;
-    let record = fetch(&local.git, &local.book.url, &local.book.execution, &limits).await?;
+    let record = fetch(
+        &local.git,
+        &local.tracking.url,
+        &local.tracking.execution,
+        &limits,
+    )
+    .await?;
     let ours = local.write().await?;
-    refuse_later_owner(&local, &ours, &record, order.token).await?;
+    refuse_later_owner(&local, &ours, &record, request.token).await?;
     if local.is_ancestor(&record, &ours.commit).await? {
         return Ok(nothing_new(&local, record));
     }
-    let kept = give_way(&local, &ours, &record, order.replace).await?;
-    let arrived = take_over(world, dir, local, record, (order.replace, limits)).await?;
+    let kept = keep_ours(&local, &ours, &record, request.replace).await?;
+    let arrived = take_over(world, dir, local, record, (request.replace, limits)).await?;
     Ok(FetchedRun { kept, ..arrived })
 }
 
-/// Returns the record that the remote has now.
-async fn there(local: &LocalSide<'_>) -> Result<String, RemoteError> {
-    let RemoteTracking { url, execution, .. } = &local.book;
-    let there = head(&local.git, url, execution).await?;
-    there.ok_or_else(|| RemoteError::NoSuchRun {
+/// Returns the commit of the record that the remote has now.
+async fn remote_head(local: &LocalSide<'_>) -> Result<String, RemoteError> {
+    let RemoteTracking { url, execution, .. } = &local.tracking;
+    let remote_head = head(&local.git, url, execution).await?;
+    remote_head.ok_or_else(|| RemoteError::NoSuchRun {
         url: shown(url),
         wanted: execution.to_string(),
         known: Vec::new(),
@@ -107,8 +118,9 @@ async fn refuse_later_owner(
     })
 }
 
-/// Pushes local work that the remote lacks under `kept/`, and returns its reference. Returns an error unless that succeeded and `replace` is set.
-async fn give_way(
+/// Pushes our record under `kept/` if the remote's does not contain it, and returns its reference. Fails if our record could
+/// not be pushed, or if `replace` is not set.
+async fn keep_ours(
     local: &LocalSide<'_>,
     ours: &WrittenRecord,
     record: &str,
@@ -128,7 +140,7 @@ async fn give_way(
     }
 }
 
-/// Replaces the existing record and files with those that arrived.
+/// Replaces the existing record and files with those of the fetched `record`.
 async fn take_over(
     world: &World,
     dir: &ExecutionDir,
@@ -140,16 +152,16 @@ async fn take_over(
     let temporary = prepare(world, dir).await?;
     let git = new_repository(world, &temporary, dir.root()).await?;
     copy_checkpoints(&git, &local, &record).await?;
-    let RemoteTracking { execution, url, .. } = local.book;
-    let came = FetchedRecord::read_record(git, record, execution, &url, limits).await?;
+    let RemoteTracking { execution, url, .. } = local.tracking;
+    let fetched = FetchedRecord::read_record(git, record, execution, &url, limits).await?;
     let base = local.base.as_ref().filter(|_| !replace);
-    verify::shape(&came.manifest, &came.pieces, base)?;
-    came.prepare(world, &temporary, dir.root()).await?;
+    verify::shape(&fetched.manifest, &fetched.pieces, base)?;
+    fetched.prepare(world, &temporary, dir.root()).await?;
     let work = InstallStep {
         world: world.clone(),
         final_dir: dir.clone(),
         hank_root: dir.root().to_owned(),
-        came,
+        fetched,
     };
     world
         .blocking
@@ -165,17 +177,17 @@ async fn take_over(
 async fn copy_checkpoints(git: &Git, local: &LocalSide<'_>, record: &str) -> Result<(), RemoteError> {
     const ACTION: &str = "copy the checkpoints";
     let mut references = vec![format!("+{SEEN}:{SEEN}")];
-    references.extend(give_way_references(local, record).await?);
+    references.extend(references_to_replaced(local, record).await?);
     let references: Vec<&str> = references.iter().map(String::as_str).collect();
     let old = local.checkpoints();
     let copied = git.fetch(ACTION, &old.to_string_lossy(), &references).await?;
     copied.or_refused(ACTION).map(drop)
 }
 
-/// Returns references to all commits that the record does not lead to. Each stays reachable under its own name and not under the name of a branch of
-/// the record: branch names return with every pull, and git refuses to fetch two references into one. Safety checkpoints keep their names, so that
-/// only the newest ones are kept.
-async fn give_way_references(local: &LocalSide<'_>, record: &str) -> Result<Vec<String>, RemoteError> {
+/// Returns what git has to fetch so that all commits which `record` does not contain stay reachable. Each gets a reference
+/// with its own name. It cannot keep the name of its branch: the record may have that branch too, and git refuses to fetch
+/// two references into one. Safety checkpoints keep their names, so that old ones are pruned as before.
+async fn references_to_replaced(local: &LocalSide<'_>, record: &str) -> Result<Vec<String>, RemoteError> {
     let unmerged = format!("--no-merged={record}");
     let format = "--format=%(objectname) %(refname)";
     let arguments = ["for-each-ref", &unmerged, format, "refs/heads", "refs/hankweave"];
@@ -191,11 +203,12 @@ async fn give_way_references(local: &LocalSide<'_>, record: &str) -> Result<Vec<
         .collect())
 }
 
+/// Returns the result of a pull that changes nothing.
 fn nothing_new(local: &LocalSide<'_>, record: String) -> FetchedRun {
     FetchedRun {
         changed: false,
-        url: local.book.url.clone(),
-        execution: local.book.execution.clone(),
+        url: local.tracking.url.clone(),
+        execution: local.tracking.execution.clone(),
         record,
         checkpoint: local.draft.manifest.checkpoint.clone(),
         hank: None,
@@ -206,12 +219,13 @@ fn nothing_new(local: &LocalSide<'_>, record: String) -> FetchedRun {
 }
 
 /// Takes the locks of a pull, which exclude other pulls and runs.
-fn hold(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Vec<Arc<dyn DirLockGuard>>, RemoteError> {
+fn take_locks(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Vec<Arc<dyn DirLockGuard>>, RemoteError> {
     if remembered(disk, dir).is_err_and(|error| matches!(error, RemoteError::Io(_))) {
         return Err(RemoteError::NothingRecorded);
     }
-    let run = book::keep_runs_out(disk, dir)?;
-    Ok(run.into_iter().chain(book::take(disk, dir)?).collect())
+    let run_lock = book::keep_runs_out(disk, dir)?;
+    let remote_lock = book::lock(disk, dir)?;
+    Ok(run_lock.into_iter().chain(remote_lock).collect())
 }
 
 /// Removes what an earlier pull left in the staging folder, and returns an empty directory there for the record.

@@ -1,4 +1,5 @@
-//! Transcripts of claude: `projects/FOLDER/ID.jsonl`, where FOLDER is derived from the folder in which claude works.
+//! Session files of claude: the transcript `projects/FOLDER/ID.jsonl`, where FOLDER is derived from the folder in which
+//! claude works, and the folder `ID` next to it.
 
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,7 @@ use crate::manifest::SESSIONS;
 /// Longest folder name that claude gives a project; it shortens longer ones by its own rules.
 const LONGEST_PROJECT: usize = 200;
 
+/// Adds the files of this session, from whichever project folder has them.
 pub(super) fn collect(
     world: &World,
     work_dir: &Path,
@@ -61,7 +63,7 @@ fn is_known(file: &str) -> bool {
     }
 }
 
-/// Returns the path of a file for a run in `work_dir`; `None` for one that claude does not write there.
+/// Returns the path of a file for a run in `work_dir`; `None` for a file that claude itself does not write.
 pub(super) fn place(world: &World, work_dir: &Path, file: &str) -> Option<PathBuf> {
     if !is_known(file) {
         return None;

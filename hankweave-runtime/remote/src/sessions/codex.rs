@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hankweave_runtime::world::World;
 
-use super::{AgentFolder, SessionFile, found, home, is_plain_name};
+use super::{AgentFolder, SessionFile, home, is_plain_name, session_files};
 use crate::contents::RecordFile;
 use crate::error::RemoteError;
 use crate::files::add;
@@ -12,9 +12,10 @@ use crate::manifest::SESSIONS;
 
 /// Returns all rollout files.
 pub(super) fn files(world: &World, work_dir: &Path) -> Vec<SessionFile> {
-    sessions(world, work_dir).map_or_else(Vec::new, |folder| found(world, &folder))
+    sessions(world, work_dir).map_or_else(Vec::new, |folder| session_files(world, &folder))
 }
 
+/// Adds the rollout file of this session.
 pub(super) fn collect(
     world: &World,
     files: &[SessionFile],
@@ -22,7 +23,7 @@ pub(super) fn collect(
     contents: &mut Vec<RecordFile>,
 ) -> Result<(), RemoteError> {
     let end = format!("-{session}.jsonl");
-    // After a fork, old versions may have left another file of an earlier day.
+    // Old versions may have left another file of an earlier day after a fork, so the newest file counts.
     let is_it = |found: &&SessionFile| found.name.ends_with(&end) && belongs_to(&found.name, session);
     match files.iter().rev().find(is_it) {
         Some(found) => {
@@ -51,7 +52,7 @@ pub(super) fn belongs_to(file: &str, session: &str) -> bool {
     }
 }
 
-/// Returns the path of a file: its former one, inside codex's folder here.
+/// Returns the path of a file: as on the other machine, inside codex's folder on this one.
 pub(super) fn place(world: &World, work_dir: &Path, file: &str) -> Option<PathBuf> {
     Some(sessions(world, work_dir)?.join(file))
 }

@@ -1,23 +1,25 @@
-//! Session files of pi: `sessions/--FOLDER--/TIME_ID.jsonl`, where FOLDER is the folder in which pi works. The first line names that folder too, and
-//! pi continues only there. So a record names no folder, and each machine fills in its own.
+//! Session files of pi: `sessions/--FOLDER--/TIME_ID.jsonl`, where FOLDER is the folder in which pi works. The first line of
+//! the file names that folder too, and pi continues only there. So a record has the file without a folder, and each machine
+//! fills in its own.
 
 use std::path::{Path, PathBuf};
 
 use hankweave_runtime::world::World;
 use serde_json::{Value, json};
 
-use super::{AgentFolder, MAX_BYTES, SessionFile, found, home, is_plain_name};
+use super::{AgentFolder, MAX_BYTES, SessionFile, home, is_plain_name, session_files};
 use crate::contents::{FileSource, RecordFile};
 use crate::manifest::SESSIONS;
 
-/// Longest name of a folder.
+/// Longest name of a folder, in bytes.
 const LONGEST_NAME: usize = 255;
 
 /// Returns all session files.
 pub(super) fn files(world: &World, work_dir: &Path) -> Vec<SessionFile> {
-    sessions(world, work_dir).map_or_else(Vec::new, |folder| found(world, &folder))
+    sessions(world, work_dir).map_or_else(Vec::new, |folder| session_files(world, &folder))
 }
 
+/// Adds the session file of this session, without its folder.
 pub(super) fn collect(world: &World, files: &[SessionFile], session: &str, contents: &mut Vec<RecordFile>) {
     let end = format!("_{session}.jsonl");
     let Some(found) = files.iter().find(|found| found.name.ends_with(&end)) else {
@@ -57,7 +59,7 @@ pub(super) fn place(world: &World, work_dir: &Path, file: &str) -> Option<PathBu
     (folder.len() <= LONGEST_NAME).then_some(sessions(world, work_dir)?.join(folder).join(file))
 }
 
-/// Returns the file for a run in another folder; `None` when its start is not that of a pi session.
+/// Returns the session file with `work_dir` in the place of its folder; `None` when its first line is not that of a pi session.
 pub(super) fn working_in(bytes: &[u8], work_dir: &str) -> Option<Vec<u8>> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     let (first, rest) = bytes.split_at(end);
@@ -65,8 +67,8 @@ pub(super) fn working_in(bytes: &[u8], work_dir: &str) -> Option<Vec<u8>> {
     let header: Value = serde_json::from_str(first).ok()?;
     let known = header["cwd"].as_str().filter(|_| header["type"] == "session")?;
     let folder = |folder: &str| format!("\"cwd\":{}", json!(folder));
-    let (before, behind) = first.split_once(&folder(known))?;
-    let text = format!("{before}{}{behind}", folder(work_dir));
+    let (before, after) = first.split_once(&folder(known))?;
+    let text = format!("{before}{}{after}", folder(work_dir));
     Some([text.as_bytes(), rest].concat())
 }
 

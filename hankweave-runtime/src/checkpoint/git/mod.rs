@@ -1,8 +1,9 @@
 //! Checkpoints in a bare git repository next to the project, one branch for each run.
 //!
-//! Neither an index nor a work tree of git's is used: contents are bytes that we read, trees are built from a listing,
-//! and what did not change since the checkpoint before is known from a [cache](super::stat_cache). A checkpoint becomes
-//! durable in one order: objects, one sync of the file system, the branch, the sync of its folder (G3, G6).
+//! [`GitCheckpoints`] is the [`CheckpointStore`] of real runs. Neither an index nor a work tree of git's is used: contents
+//! are bytes that we read, trees are built from a listing, and a [cache](super::stat_cache) knows which files did not
+//! change since the checkpoint before. A checkpoint becomes durable in this order: objects, one sync of the file system,
+//! the branch, the sync of the branch's folder (G3, G6).
 
 mod record;
 mod restore;
@@ -41,24 +42,24 @@ use super::{
 pub struct GitCheckpoints {
     history: GitHistory,
     workspace: PathBuf,
-    /// Also held during every write, so that two of them run one after the other.
+    /// What is known of the files of the newest checkpoint. Locked during every write, so that two writes run one after the other.
     cache: Mutex<StatCache>,
     /// The files of the checkpoints that a restore involves, by tree id: planning, protecting and restoring each need them.
     listings: Mutex<HashMap<Oid, Arc<Listing>>>,
-    /// Objects found by opening, which the first look need not check again.
-    looked_at: Mutex<HashSet<Oid>>,
-    /// The patterns that were asked for last, since compiling thousands of them takes longer than a checkpoint.
+    /// Objects that exist, as `open` found. The first `restorable` need not check them again; a write forgets them.
+    found_by_open: Mutex<HashSet<Oid>>,
+    /// The patterns of the last request and their compiled form, since compiling thousands takes longer than a checkpoint.
     patterns: Mutex<Option<(Vec<String>, Arc<Patterns>)>>,
     /// Longest file that belongs to a checkpoint, in bytes.
     most_bytes: u64,
-    /// How far the write that continues has come.
+    /// Progress of the write that is running.
     counted: FileProgress,
 }
 
 impl GitCheckpoints {
     /// Opens the repository, after cleaning up what a crash left; makes it when it is missing.
     ///
-    /// Only for the process that holds the execution directory; others look through [`GitHistory`].
+    /// Only for the process that holds the execution directory; other processes read through [`GitHistory`].
     ///
     /// # Errors
     ///
@@ -67,14 +68,14 @@ impl GitCheckpoints {
     pub fn open(request: &OpenStoreRequest) -> Result<(Self, OpenReport), OpenStoreError> {
         let report = open::prepare(request)?;
         let history = GitHistory::at(&request.repository);
-        let (cache, looked_at) = usable_cache(&history);
+        let (cache, found_by_open) = usable_cache(&history);
         Ok((
             Self {
                 history,
                 workspace: request.workspace.clone(),
                 cache: Mutex::new(cache),
                 listings: Mutex::default(),
-                looked_at: Mutex::new(looked_at),
+                found_by_open: Mutex::new(found_by_open),
                 patterns: Mutex::default(),
                 most_bytes: request.most_bytes,
                 counted: FileProgress::default(),
@@ -89,7 +90,7 @@ impl GitCheckpoints {
     }
 
     fn compiled(&self, patterns: &[String]) -> Result<Arc<Patterns>, CheckpointError> {
-        // A pair is replaced in one step, so a panic leaves a whole one.
+        // The pair is replaced in one step, so a panic leaves a complete one.
         let mut last = self.patterns.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, compiled)) = last.as_ref().filter(|(known, _)| known == patterns) {
             return Ok(Arc::clone(compiled));
@@ -99,17 +100,17 @@ impl GitCheckpoints {
         Ok(compiled)
     }
 
-    /// Locks the cache for a write; nothing is counted yet.
-    fn writing(&self) -> MutexGuard<'_, StatCache> {
+    /// Locks the cache for a write, sets the progress to nothing and forgets the objects found by `open`.
+    fn start_write(&self) -> MutexGuard<'_, StatCache> {
         let cache = self.cache();
         self.counted.start(0);
-        drop(self.looked_at());
+        drop(self.take_found_by_open());
         cache
     }
 
-    /// Takes the objects found by opening, once: later they may no longer exist.
-    fn looked_at(&self) -> HashSet<Oid> {
-        mem::take(&mut *self.looked_at.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Returns the objects found by `open`, only once: later they may no longer exist.
+    fn take_found_by_open(&self) -> HashSet<Oid> {
+        mem::take(&mut *self.found_by_open.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Makes a checkpoint on the branch of a run.
@@ -124,7 +125,7 @@ impl GitCheckpoints {
         if !Reference::is_valid_name(&reference_name(&branch)) {
             return Err(CheckpointError::InvalidBranch { branch });
         }
-        let mut cache = self.writing();
+        let mut cache = self.start_write();
         let repository = self.history.repository().map_err(CheckpointError::Store)?;
         let own_tip = tip(&repository, &branch)?;
         let reader = history::open_reader(&repository).map_err(CheckpointError::Parent)?;
@@ -137,17 +138,16 @@ impl GitCheckpoints {
             branch: &branch,
             tip: own_tip,
             base,
-            parent: follows(&repository, &reader, base)?,
+            parent: parent_for(&repository, &reader, base)?,
             message,
             at: request.at,
         };
-        match own_tip {
-            Some(found) if base != Some(found) => Err(moved_elsewhere(&draft, Some(found))),
-            _ => {
-                let wanted = (&*patterns, Some(&request.left_out));
-                self.record(&repository, &mut cache, wanted, &draft, unchanged)
-            }
+        // A run's branch grows only at its tip.
+        if own_tip.is_some() && own_tip != base {
+            return Err(moved_elsewhere(&draft, own_tip));
         }
+        let patterns_and_left_out = (&*patterns, Some(&request.left_out));
+        self.record(&repository, &mut cache, patterns_and_left_out, &draft, unchanged)
     }
 
     fn open_workspace(&self) -> Result<Workspace, CheckpointError> {
@@ -161,7 +161,7 @@ impl GitCheckpoints {
 impl CheckpointStore for GitCheckpoints {
     fn initial(&self, request: &InitialRequest) -> Result<Checkpoint, CheckpointError> {
         let patterns = self.compiled(&request.patterns)?;
-        let mut cache = self.writing();
+        let mut cache = self.start_write();
         let repository = self.history.repository().map_err(CheckpointError::Store)?;
         let tip = tip(&repository, MAIN)?;
         let reader = history::open_reader(&repository).map_err(CheckpointError::Parent)?;
@@ -194,7 +194,7 @@ impl CheckpointStore for GitCheckpoints {
     }
 
     fn create_start(&self, request: &CheckpointRequest) -> Result<Option<Checkpoint>, CheckpointError> {
-        self.create_on_branch(request, message::start(request), Unchanged::LeftOut)
+        self.create_on_branch(request, message::start(request), Unchanged::NotRecorded)
     }
 
     fn survey(&self, patterns: &[String]) -> Result<Vec<SurveyedFile>, CheckpointError> {
@@ -243,7 +243,7 @@ impl CheckpointStore for GitCheckpoints {
     }
 
     fn protect(&self, request: &RestoreRequest) -> Result<Protection, RestoreError> {
-        let mut cache = self.writing();
+        let mut cache = self.start_write();
         let repository = self.history.repository().map_err(unreadable)?;
         base_on(&repository, &mut cache, request.left.as_ref()).map_err(RestoreError::History)?;
         let objects = NewObjects::open(self.history.path(), &cache.durable).map_err(unreadable)?;
@@ -262,7 +262,7 @@ impl CheckpointStore for GitCheckpoints {
     }
 
     fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {
-        let mut cache = self.writing();
+        let mut cache = self.start_write();
         let repository = self.history.repository().map_err(unreadable)?;
         base_on(&repository, &mut cache, request.left.as_ref()).map_err(RestoreError::History)?;
         let objects = NewObjects::open(self.history.path(), &cache.durable).map_err(unreadable)?;
@@ -296,7 +296,7 @@ impl CheckpointStore for GitCheckpoints {
     }
 
     fn restorable(&self, shas: &[CheckpointSha]) -> Result<CheckpointsBySha, HistoryError> {
-        self.history.restorable_beyond(shas, self.looked_at())
+        self.history.restorable_with(shas, self.take_found_by_open())
     }
 
     fn prune(&self, keep: &[CheckpointSha]) -> Result<Vec<String>, HistoryError> {
@@ -328,7 +328,7 @@ impl CheckpointStore for GitCheckpoints {
         let mut cache = self.cache();
         let repository = self.history.repository().map_err(HistoryError::Read)?;
         let freed = clean::clean(&repository, gone, keep);
-        // The objects that they name may no longer exist.
+        // The objects that the listings and the cache name may no longer exist.
         self.listings().clear();
         *cache = usable_cache(&self.history).0;
         freed.map_err(|error| HistoryError::Read(ObjectError::at("remove old checkpoints")(error)))
@@ -339,8 +339,9 @@ fn name_of_commit(reader: &ObjectReader<'_>, sha: &CheckpointSha) -> Result<Oid,
     Ok(history::find(reader, sha).map_err(CheckpointError::Parent)?.id)
 }
 
-/// The commit that a checkpoint follows which is made from `base`. The files before a run can go without those of its codons (RUN-18).
-fn follows(
+/// Returns the parent of the commit for a checkpoint made from `base`. That is `base`, except where `base` holds the files
+/// before a run: then it is the first commit of the repository, so that a cleanup can remove `base` alone (RUN-18).
+fn parent_for(
     repository: &Repository,
     reader: &ObjectReader<'_>,
     base: Option<Oid>,
@@ -357,11 +358,11 @@ fn open_objects(repository: &Repository) -> Result<ObjectReader<'_>, RestoreErro
     history::open_reader(repository).map_err(RestoreError::History)
 }
 
-/// Returns the stat cache with all its objects. The cache is empty if it names objects that no longer exist, or damaged
-/// folders: the cache's objects are not stored again, so everything in these folders would be lost.
+/// Loads the stat cache; returns it with the objects that its checkpoint needs and that exist. Both are empty if the cache
+/// names a missing object or a damaged folder: its objects are not stored again, so the next checkpoint would lack them.
 fn usable_cache(history: &GitHistory) -> (StatCache, HashSet<Oid>) {
     let cache = StatCache::load(history.path());
-    let look = || -> Result<Option<HashSet<Oid>>, ObjectError> {
+    let existing = || -> Result<Option<HashSet<Oid>>, ObjectError> {
         let failed = ObjectError::at("read the newest checkpoint");
         let repository = history.repository()?;
         let reader = ObjectReader::open(&repository).map_err(&failed)?;
@@ -373,7 +374,7 @@ fn usable_cache(history: &GitHistory) -> (StatCache, HashSet<Oid>) {
         let mut ids = cache.folders.values().copied().chain(cache.files.blobs());
         Ok((whole && ids.all(|id| good.contains(&id))).then_some(good))
     };
-    match look() {
+    match existing() {
         Ok(Some(good)) => (cache, good),
         Ok(None) | Err(_) => Default::default(),
     }

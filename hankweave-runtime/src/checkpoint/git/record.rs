@@ -1,4 +1,5 @@
-//! From the files of the workspace to a commit.
+//! From the files of the workspace to a commit: `record` reads the files, `commit` writes the objects and moves the branch.
+//! Both make the checkpoints of [`GitCheckpoints`]; a safety checkpoint needs only `commit`.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -27,25 +28,25 @@ pub(super) struct CommitDraft<'a> {
     pub(super) branch: &'a str,
     /// Current target of the branch.
     pub(super) tip: Option<Oid>,
-    /// The checkpoint that it is made from.
+    /// The checkpoint from which the new one is made: its files belong to the new one, too.
     pub(super) base: Option<Oid>,
-    /// The commit that it follows.
+    /// The parent in git, which may be another commit than `base`.
     pub(super) parent: Option<Oid>,
     pub(super) message: String,
     pub(super) at: Timestamp,
 }
 
-/// Treatment of files that are those of the base.
+/// What happens if no file differs from the base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unchanged {
-    /// They get a commit of their own (G12).
+    /// A commit is made all the same (G12).
     Recorded,
     /// No commit is made.
-    LeftOut,
+    NotRecorded,
 }
 
 impl CommitDraft<'_> {
-    /// The message, which names the base where the commit does not, and what is not in it.
+    /// Returns the message, which also names the base if that is not the parent, and the files in `skipped`.
     fn whole_message(&self, skipped: &[Skipped]) -> String {
         let base = self.base.filter(|_| self.base != self.parent);
         let message = match base {
@@ -57,7 +58,8 @@ impl CommitDraft<'_> {
 }
 
 impl GitCheckpoints {
-    /// Takes the files of the workspace on top of the parent, without those of `left_out`, and commits them; `None` where they are unchanged and need no commit.
+    /// Reads the files of the workspace that match or belong to the base, without those in `left_out`, and commits them.
+    /// Returns `None` when they are unchanged and `unchanged` says that no commit is made.
     pub(super) fn record(
         &self,
         repository: &Repository,
@@ -73,7 +75,7 @@ impl GitCheckpoints {
             .inspect_err(|error| {
                 tracing::warn!(%error, "no stat cache can be begun; what is read now is read again");
             })
-            .ok();
+            .ok(); // Without a cache the checkpoint is still good.
         let selection = FileSelection {
             patterns,
             tracked: &[&cache.files],
@@ -88,7 +90,7 @@ impl GitCheckpoints {
             snapshot.files = mem::take(&mut snapshot.files).without(left_out);
         }
         let changes = changes(&cache.files, &snapshot.files);
-        if changes.is_empty() && unchanged == Unchanged::LeftOut {
+        if changes.is_empty() && unchanged == Unchanged::NotRecorded {
             return Ok(None);
         }
         let (checkpoint, folders) =
@@ -100,8 +102,8 @@ impl GitCheckpoints {
         Ok(Some(checkpoint))
     }
 
-    /// Commits the files of `snapshot` and moves the branch; returns the ids of all folders too. All objects are durable before the branch
-    /// moves from where it was, and that is durable on return (G6).
+    /// Commits the files of `snapshot` and moves the branch; returns the checkpoint and the ids of all its folders. All
+    /// objects are durable before the branch moves, and the move is durable on return (G6).
     pub(super) fn commit(
         &self,
         repository: &Repository,
@@ -140,7 +142,7 @@ impl GitCheckpoints {
     }
 }
 
-/// Makes `cache` hold the files of the checkpoint `parent`; the known stats of files stay.
+/// Makes `cache` hold the files of the checkpoint `parent`, or none without a parent; the known stats of files stay.
 pub(super) fn base_on(
     repository: &Repository,
     cache: &mut StatCache,
@@ -148,19 +150,19 @@ pub(super) fn base_on(
 ) -> Result<(), HistoryError> {
     let Some(parent) = parent else {
         if cache.root().is_some() {
-            cache.hold(Listing::default(), Folders::default());
+            cache.set_checkpoint(Listing::default(), Folders::default());
         }
         return Ok(());
     };
     let reader = history::open_reader(repository)?;
     if cache.root() != Some(history::find(&reader, parent)?.tree) {
         let loaded = history::load(&reader, parent, Some((&cache.files, &cache.folders)))?;
-        cache.hold(loaded.files, loaded.folders);
+        cache.set_checkpoint(loaded.files, loaded.folders);
     }
     Ok(())
 }
 
-/// The first commit of the repository, which has no files: where a line of checkpoints begins that lasts without any other.
+/// Returns the first commit of the repository, which has no files. A commit with this parent needs no other checkpoint.
 pub(super) fn beginning(
     repository: &Repository,
     reader: &ObjectReader<'_>,
@@ -171,14 +173,14 @@ pub(super) fn beginning(
     }
 }
 
-/// Lets the commit `tip` of `main` stay within reach when `main` moves to another line.
+/// Makes a branch for the commit `tip` of `main`, so that git keeps `tip` when `main` moves to another line.
 pub(super) fn keep_within_reach(repository: &Repository, tip: Oid) -> Result<(), CheckpointError> {
     const ACTION: &str = "keep the files before an earlier run";
     let name = reference_name(&format!("{EARLIER_BEGINNING}{}", name_of(tip).short()));
     let io = |error: io::Error| CheckpointError::Store(ObjectError::at(ACTION)(error));
     let moved = match Move::start(repository, &name, None, tip) {
         Ok(moved) => moved,
-        // A start that crashed has made it.
+        // An earlier start made this branch and crashed.
         Err(MoveError::Elsewhere(_)) => return Ok(()),
         Err(MoveError::Git(error)) => return Err(CheckpointError::Store(ObjectError::at(ACTION)(error))),
         Err(MoveError::Io(error)) => return Err(io(error)),
@@ -199,6 +201,7 @@ pub(super) fn reference_name(branch: &str) -> String {
     format!("refs/heads/{branch}")
 }
 
+/// Returns the error for a branch that ends at `found` and not where `draft` expects.
 pub(super) fn moved_elsewhere(draft: &CommitDraft<'_>, found: Option<Oid>) -> CheckpointError {
     let name = |commit: Option<Oid>| commit.map_or_else(|| CheckpointSha::new(""), name_of);
     CheckpointError::BranchMoved {

@@ -1,4 +1,5 @@
-//! Plan of a restore, and the checkpoint that saves the affected files first (G8).
+//! What [`GitCheckpoints`] does before a restore: plan it, and save the affected files in a safety checkpoint (G8).
+//! [`apply`](crate::checkpoint::restore::apply) then writes the files.
 
 use std::collections::HashMap;
 use std::io;
@@ -21,6 +22,7 @@ use crate::checkpoint::{
 };
 
 impl GitCheckpoints {
+    /// Compares the workspace with the target of `request` and plans the restore; changes nothing.
     pub(super) fn prepare_restore(
         &self,
         reader: &ObjectReader<'_>,
@@ -45,7 +47,7 @@ impl GitCheckpoints {
     }
 
     pub(super) fn listings(&self) -> MutexGuard<'_, HashMap<Oid, Arc<Listing>>> {
-        // Whatever a panic left in there is right: a tree never changes.
+        // After a panic the map is still right: the files of a tree never change.
         self.listings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -69,7 +71,7 @@ impl GitCheckpoints {
         Ok(files)
     }
 
-    /// Whether the safety checkpoint of `request` has all that would change; one that cannot be read has nothing.
+    /// Whether the safety checkpoint of `request` has all files that the restore would change. One that cannot be read does not count.
     pub(super) fn is_saved(
         &self,
         reader: &ObjectReader<'_>,
@@ -77,11 +79,11 @@ impl GitCheckpoints {
         prepared: &Prepared,
         request: &RestoreRequest,
     ) -> bool {
-        let saved = request
-            .safety
-            .as_ref()
-            .map(|safety| self.listing(reader, cache, safety));
-        saved.is_some_and(|saved| saved.is_ok_and(|saved| prepared.is_saved_in(&saved)))
+        let Some(safety) = &request.safety else {
+            return false;
+        };
+        let saved = self.listing(reader, cache, safety);
+        saved.is_ok_and(|saved| prepared.is_saved_in(&saved))
     }
 
     /// Saves the files as they are before a restore, on a branch of their own.

@@ -38,7 +38,8 @@ pub(in crate::checkpoint) struct Commit {
 }
 
 impl NewCommit<'_> {
-    /// Writes the folders of `files`, which differ from those in `before` by `changes`, and the commit; returns the ids of all folders too.
+    /// Writes the folders of `files`, which differ from those in `before` by `changes`, and the commit. Returns the ids of
+    /// the commit and of all folders.
     pub(in crate::checkpoint) fn write(
         &self,
         objects: &NewObjects<'_>,
@@ -72,7 +73,7 @@ impl Commit {
             let lines = head.lines();
             lines.filter_map(move |line| line.strip_prefix(name)?.strip_prefix(' '))
         };
-        // Of a shorter text git2 makes an id as well.
+        // git2 makes an id of a shorter text as well.
         let id_of = |text: &str| Oid::from_str(text).ok().filter(|_| text.len() == 40);
         let committer = values("committer").next()?;
         let (_, time) = committer.rsplit_once('>')?;

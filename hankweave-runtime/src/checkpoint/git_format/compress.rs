@@ -4,10 +4,10 @@ use std::io;
 
 use flate2::{Compress, Compression, FlushCompress, Status};
 
-/// Compressed bytes that are written together.
+/// Capacity of the buffer for compressed bytes; what it holds is written at once.
 const PIECE: usize = 64 << 10;
 
-/// Compresses one object after the other. Making one is expensive, using it again is not.
+/// Compresses one object after the other: a new `Compressor` is expensive, its reuse is not.
 #[derive(Debug)]
 pub(super) struct Compressor(Compress);
 
@@ -38,6 +38,7 @@ impl Compressor {
         self.feed(header, sink)
     }
 
+    /// Continues the stream with `piece`.
     pub(super) fn feed(&mut self, mut piece: &[u8], sink: &mut dyn io::Write) -> io::Result<()> {
         let mut output = Vec::with_capacity(PIECE);
         while !piece.is_empty() {
@@ -50,6 +51,7 @@ impl Compressor {
         Ok(())
     }
 
+    /// Ends the stream.
     pub(super) fn end(&mut self, sink: &mut dyn io::Write) -> io::Result<()> {
         let mut output = Vec::with_capacity(PIECE);
         loop {

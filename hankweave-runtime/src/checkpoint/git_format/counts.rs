@@ -1,4 +1,4 @@
-//! Counts of what was done for reading, by the thread of a test.
+//! Counts for tests: how much the reader opened and read in the thread of a test.
 
 use std::cell::Cell;
 
@@ -9,7 +9,7 @@ thread_local! {
     pub(in crate::checkpoint) static TREES: Cell<usize> = const { Cell::new(0) };
 }
 
-/// How many packs were opened and folders read meanwhile.
+/// Runs `work`; returns its result, the number of packs opened meanwhile and the number of folders read.
 pub(in crate::checkpoint) fn count<T>(work: impl FnOnce() -> T) -> (T, usize, usize) {
     PACKS.set(0);
     TREES.set(0);

@@ -1,4 +1,4 @@
-//! Removing objects that nothing needs.
+//! Removing objects that nothing needs, for a cleanup; and packing loose objects.
 //!
 //! A pack that holds an unneeded object is written again without it, durably, before the pack is removed. So an
 //! interruption leaves every needed object somewhere.
@@ -17,7 +17,7 @@ use crate::checkpoint::object::as_git;
 use crate::world::disk::{Disk as _, RealDisk, remove_if_present};
 
 /// Removes every object that is not `needed`, and returns the number of freed bytes. No other process may write meanwhile.
-pub(in crate::checkpoint) fn remove_others(
+pub(in crate::checkpoint) fn remove_unneeded(
     repository: &Repository,
     needed: &HashSet<Oid>,
 ) -> Result<u64, git2::Error> {
@@ -29,26 +29,26 @@ pub(in crate::checkpoint) fn remove_others(
         .map(|pack| remove(pack))
         .sum::<io::Result<u64>>();
     let unfinished = unfinished.map_err(as_git)?;
-    let loose = for_each_other(&objects, needed, remove).map_err(as_git)?;
-    Ok(unfinished + loose + packs.with_others(needed).write_anew(repository, needed)?)
+    let loose = for_each_unneeded(&objects, needed, remove).map_err(as_git)?;
+    Ok(unfinished + loose + packs.with_unneeded(needed).write_anew(repository, needed)?)
 }
 
-/// How many bytes [`remove_others`] would free now. Changes nothing.
-pub(in crate::checkpoint) fn length_of_others(
+/// How many bytes [`remove_unneeded`] would free now. Changes nothing.
+pub(in crate::checkpoint) fn length_of_unneeded(
     repository: &Repository,
     needed: &HashSet<Oid>,
 ) -> Result<u64, git2::Error> {
     let objects = repository.path().join("objects");
-    let loose = for_each_other(&objects, needed, length).map_err(as_git)?;
+    let loose = for_each_unneeded(&objects, needed, length).map_err(as_git)?;
     let packs = Packs::of(&objects).map_err(as_git)?;
     let unfinished = packs
         .unfinished
         .iter()
         .map(|pack| length(pack))
         .sum::<io::Result<u64>>();
-    let packs = packs.with_others(needed);
+    let packs = packs.with_unneeded(needed);
     let reader = ObjectReader::open(repository)?;
-    let written = PackFile::length_with(packs.stay(&reader, needed))?;
+    let written = PackFile::length_with(packs.needed_objects(&reader, needed))?;
     let removed = packs.length().map_err(as_git)?;
     Ok(loose + unfinished.map_err(as_git)? + removed.saturating_sub(written))
 }
@@ -64,7 +64,7 @@ pub(in crate::checkpoint) fn pack_loose(repository: &Repository) -> Result<usize
         let (reader, mut compressor) = (ObjectReader::open(repository)?, Compressor::new());
         let mut packed = Vec::new();
         for (id, file) in loose(&objects).map_err(as_git)? {
-            // A damaged one stays where it is found.
+            // A damaged object stays in its file.
             if let Ok(Some(object)) = reader.read_loose(id, LONGEST_PACKED) {
                 let object = PackedObject::new(&mut compressor, id, object.kind(), object.data());
                 pack.add(&object.map_err(as_git)?).map_err(as_git)?;
@@ -73,7 +73,7 @@ pub(in crate::checkpoint) fn pack_loose(repository: &Repository) -> Result<usize
         }
         packed
     };
-    // One file in the place of another is no gain.
+    // A pack with a single object would only replace one file by another.
     if packed.len() < 2 {
         return Ok(0);
     }
@@ -84,7 +84,7 @@ pub(in crate::checkpoint) fn pack_loose(repository: &Repository) -> Result<usize
     Ok(packed.len())
 }
 
-/// Returns every object in a file of its own, with that file.
+/// Returns every loose object, that is one in a file of its own, with the path of its file.
 fn loose(objects: &Path) -> io::Result<Vec<(Oid, PathBuf)>> {
     let mut found = Vec::new();
     for first in names(objects)?.iter().filter(|name| is_hex(name, 2)) {
@@ -97,27 +97,27 @@ fn loose(objects: &Path) -> io::Result<Vec<(Oid, PathBuf)>> {
     Ok(found)
 }
 
-/// Does something with every object in a file of its own that is not `needed`; returns the sum.
-fn for_each_other(
+/// Calls `act` with the file of every loose object that is not `needed`; returns the sum of the results.
+fn for_each_unneeded(
     objects: &Path,
     needed: &HashSet<Oid>,
     act: fn(&Path) -> io::Result<u64>,
 ) -> io::Result<u64> {
-    let others = loose(objects)?.into_iter().filter(|(id, _)| !needed.contains(id));
-    others.map(|(_, file)| act(&file)).sum()
+    let unneeded = loose(objects)?.into_iter().filter(|(id, _)| !needed.contains(id));
+    unneeded.map(|(_, file)| act(&file)).sum()
 }
 
 /// Packs with their indexes.
 struct Packs {
     objects: PathBuf,
-    /// Each index, and what it lists.
+    /// Path of each index, and the objects that it lists.
     indexes: Vec<(PathBuf, Vec<Oid>)>,
-    /// Packs without an index, which were cut off on their way in or out.
+    /// Packs without an index: a crash came while they were written or removed.
     unfinished: Vec<PathBuf>,
 }
 
 impl Packs {
-    /// Finds the packs in the folder of objects; a pack whose index cannot be read is left alone.
+    /// Finds the packs in the folder of objects; a pack with a malformed index is left alone.
     fn of(objects: &Path) -> io::Result<Self> {
         let folder = objects.join("pack");
         let names = names(&folder)?;
@@ -138,15 +138,15 @@ impl Packs {
         })
     }
 
-    /// Keeps the packs that hold an unneeded object.
-    fn with_others(mut self, needed: &HashSet<Oid>) -> Self {
+    /// Narrows `self` to the packs that hold an unneeded object.
+    fn with_unneeded(mut self, needed: &HashSet<Oid>) -> Self {
         self.indexes
             .retain(|(_, ids)| ids.iter().any(|id| !needed.contains(id)));
         self
     }
 
     /// Packs the needed objects again, in the order of the ids.
-    fn stay<'p>(
+    fn needed_objects<'p>(
         &'p self,
         reader: &'p ObjectReader<'_>,
         needed: &HashSet<Oid>,
@@ -160,11 +160,11 @@ impl Packs {
         })
     }
 
-    /// Writes what is needed of them into a new one, and removes them.
+    /// Writes the needed objects of these packs into a new one, removes these packs and returns the number of freed bytes.
     fn write_anew(self, repository: &Repository, needed: &HashSet<Oid>) -> Result<u64, git2::Error> {
         let reader = ObjectReader::open(repository)?;
         let mut pack = PackFile::create(&self.objects).map_err(as_git)?;
-        for packed in self.stay(&reader, needed) {
+        for packed in self.needed_objects(&reader, needed) {
             pack.add(&packed?).map_err(as_git)?;
         }
         let written = pack.finish().map_err(as_git)?;
@@ -172,13 +172,13 @@ impl Packs {
         Ok(removed.saturating_sub(written))
     }
 
-    /// How long they and their indexes are, in bytes.
+    /// Length of the packs and their indexes, in bytes.
     fn length(&self) -> io::Result<u64> {
         let both = |index: &PathBuf| Ok(length(index)? + length(&index.with_extension("pack"))?);
         self.indexes.iter().map(|(index, _)| both(index)).sum()
     }
 
-    /// Git finds packs by their indexes, so these go first.
+    /// Removes the packs, indexes first because git finds packs by their indexes. Returns the number of freed bytes.
     fn remove(self) -> io::Result<u64> {
         let mut removed = 0;
         for (index, _) in self.indexes {

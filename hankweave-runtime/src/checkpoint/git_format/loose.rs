@@ -1,4 +1,4 @@
-//! Writing loose objects.
+//! Writing loose objects: first under a temporary name, then under the name of the object.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -22,7 +22,9 @@ static WRITTEN: AtomicU64 = AtomicU64::new(0);
 pub(super) struct LooseObject {
     /// The folder of objects.
     objects: Arc<OwnedFd>,
+    /// Name of the temporary file, in that folder.
     temporary: String,
+    /// Name of the object, 40 hexadecimal digits.
     name: String,
 }
 
@@ -43,7 +45,7 @@ impl LooseObject {
         Ok(object)
     }
 
-    /// Writes the content of a file of `length` bytes, piece by piece; `None` when what is read is not `id`, since the file has changed.
+    /// Writes the content of a file of `length` bytes, piece by piece; `None` when the file has changed, so that its content is not the object `id`.
     pub(super) fn write_from(
         objects: &Arc<OwnedFd>,
         compressor: &mut Compressor,
@@ -67,7 +69,7 @@ impl LooseObject {
             let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
             let temporary = format!("tmp_object_{}_{number}", std::process::id());
             let file = match retry_on_intr(|| rustix::fs::openat(objects, &*temporary, flags, mode)) {
-                // A push and a run write at the same time, and processes in two containers may have the same number.
+                // Another process may use this name: those of two containers may have equal process ids. A push may write during a run.
                 Err(Errno::EXIST) => continue,
                 made => File::from(made?),
             };
@@ -80,7 +82,7 @@ impl LooseObject {
         }
     }
 
-    /// Whether there is a file in its place.
+    /// Whether the repository already has an entry of this object's name.
     pub(super) fn replaces_another(&self) -> io::Result<bool> {
         let folder = match open_folder_in(&*self.objects, self.folder()) {
             Err(Errno::NOENT) => return Ok(false),
@@ -92,7 +94,7 @@ impl LooseObject {
         }
     }
 
-    /// Gives the object its name. A folder of that name is no object; it is kept next to the object.
+    /// Gives the object its name. A folder of that name is no object; it is renamed to `<name>.damaged`.
     pub(super) fn put_in_place(self) -> io::Result<()> {
         let folder = match open_folder_in(&*self.objects, self.folder()) {
             Err(Errno::NOENT) => {
@@ -126,7 +128,7 @@ impl LooseObject {
 
 impl Drop for LooseObject {
     fn drop(&mut self) {
-        // In its place it has no temporary name; otherwise the next start removes what cannot be removed now.
+        // Once in place, the object has no temporary name and this fails. A file that cannot be removed now is removed by the next start.
         let _ = rustix::fs::unlinkat(&*self.objects, &*self.temporary, AtFlags::empty());
     }
 }

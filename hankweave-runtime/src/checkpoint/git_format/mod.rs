@@ -39,7 +39,7 @@ mod refs;
 mod trees;
 
 pub(super) use commit::{Commit, NewCommit, write_first_commit};
-pub(super) use garbage::{length_of_others, pack_loose, remove_others};
+pub(super) use garbage::{length_of_unneeded, pack_loose, remove_unneeded};
 pub(super) use new_objects::NewObjects;
 #[cfg(test)]
 pub(super) use new_objects::PACKED_FROM;

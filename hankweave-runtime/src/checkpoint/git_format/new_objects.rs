@@ -1,8 +1,10 @@
 //! The objects of one checkpoint or record on their way into the repository.
 //!
+//! [`NewObjects::open`], then writers store objects, then [`NewObjects::finish`] makes all of them durable.
+//!
 //! An object that exists need not be durable: a checkpoint whose sync failed leaves objects that the system may have
-//! given up writing, and one that a power loss interrupted leaves empty ones. So everything is written except the objects
-//! of a finished checkpoint, and an existing object is replaced only by a durable one (P8, G6).
+//! given up writing, and one that a power loss interrupted leaves empty ones. So every object is written, also where one of
+//! its name exists, except the objects of a finished checkpoint. An existing object is replaced only by a durable one (P8, G6).
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;
@@ -32,6 +34,7 @@ pub(in crate::checkpoint) struct NewObjects<'a> {
     folder: Arc<OwnedFd>,
     /// Objects of finished checkpoints.
     durable: &'a HashSet<Oid>,
+    /// The pack that takes the objects; without one they become loose objects.
     pack: OnceLock<Mutex<PackFile>>,
     loose: Mutex<Loose>,
 }
@@ -39,7 +42,7 @@ pub(in crate::checkpoint) struct NewObjects<'a> {
 #[derive(Debug, Default)]
 struct Loose {
     written: HashSet<Oid>,
-    /// Objects of whose name there is another one.
+    /// Objects whose name an existing object has. Each replaces the existing one at the end, when it is durable.
     replacing: Vec<LooseObject>,
 }
 
@@ -47,7 +50,7 @@ struct Loose {
 pub(super) struct ObjectWriter<'a> {
     new: &'a NewObjects<'a>,
     compressor: RefCell<Compressor>,
-    /// Opened for the first object that may be there.
+    /// Opened for the first object that may exist.
     repository: OnceCell<Repository>,
 }
 
@@ -71,7 +74,7 @@ impl<'a> NewObjects<'a> {
     pub(in crate::checkpoint) fn start_pack(&self) -> Result<(), ObjectError> {
         let pack = PackFile::create(&self.repository.join("objects"));
         let pack = pack.map_err(ObjectError::at("begin a pack"))?;
-        // Another call came first: its pack takes these files, too.
+        // `set` fails if another call came first: the pack of that call takes these files, too.
         let _ = self.pack.set(Mutex::new(pack));
         Ok(())
     }
@@ -84,7 +87,7 @@ impl<'a> NewObjects<'a> {
         }
     }
 
-    /// Puts everything in place and makes it durable, with all else that was written to the file system.
+    /// Gives all objects their names and makes them durable, with all else that was written to the file system.
     pub(in crate::checkpoint) fn finish(self) -> Result<(), ObjectError> {
         let sync = || sync_file_system(&*self.folder).map_err(ObjectError::at("sync the objects"));
         if let Some(pack) = self.pack.into_inner() {
@@ -161,7 +164,7 @@ impl ObjectWriter<'_> {
         add().map_err(ObjectError::at::<io::Error>("write an object"))
     }
 
-    /// Gives an object its name, unless there is one of that name: that is replaced when this one is durable.
+    /// Gives an object its name. If one of that name exists, the new one is kept for [`NewObjects::finish`], which replaces it.
     fn place(&self, object: LooseObject) -> io::Result<()> {
         if object.replaces_another()? {
             locked(&self.new.loose).replacing.push(object);
@@ -210,7 +213,7 @@ impl BlobWriter for ObjectWriter<'_> {
         let written = LooseObject::write_from(&self.new.folder, &mut compressor, id, source, length)?;
         let Some(object) = written else { return Ok(None) };
         self.place(object).map_err(WriteError::writing)?;
-        // Only now, for others rely on it.
+        // Only now: other threads take an object in `written` for stored.
         locked(&self.new.loose).written.insert(id);
         Ok(Some(id))
     }

@@ -1,4 +1,4 @@
-//! Packs, written as the objects come.
+//! Packs, written object by object: many objects in one file, and an index that lists them.
 //!
 //! A loose object costs a file that is made, renamed and synced; thousands of them take longer than everything else in a
 //! first checkpoint.
@@ -29,6 +29,7 @@ const LONG_OFFSET: u64 = 1 << 31;
 #[derive(Debug)]
 pub(super) struct PackedObject {
     id: Oid,
+    /// Kind and length, then the compressed content.
     bytes: Vec<u8>,
 }
 
@@ -37,8 +38,10 @@ pub(super) struct PackedObject {
 pub(super) struct PackFile {
     /// The folder of packs.
     folder: PathBuf,
+    /// Path of the pack until it is finished.
     temporary: PathBuf,
     file: BufWriter<File>,
+    /// Bytes written so far, which is the offset of the next object.
     length: u64,
     entries: Vec<IndexEntry>,
     ids: HashSet<Oid>,
@@ -47,7 +50,9 @@ pub(super) struct PackFile {
 #[derive(Debug)]
 struct IndexEntry {
     id: Oid,
+    /// CRC-32 of the packed object.
     checksum: u32,
+    /// Where the object begins in the pack, in bytes.
     offset: u64,
 }
 
@@ -89,7 +94,7 @@ impl PackFile {
         self.ids.contains(&id)
     }
 
-    /// Appends an object, unless it is there.
+    /// Appends an object, unless the pack has it already.
     pub(super) fn add(&mut self, object: &PackedObject) -> io::Result<()> {
         if !self.ids.insert(object.id) {
             return Ok(());
@@ -100,7 +105,7 @@ impl PackFile {
         Ok(())
     }
 
-    /// How long a pack of these objects and its index would be, in bytes.
+    /// Returns the length that a pack of these objects and its index would have together, in bytes.
     pub(super) fn length_with<E>(
         objects: impl IntoIterator<Item = Result<PackedObject, E>>,
     ) -> Result<u64, E> {
@@ -116,7 +121,8 @@ impl PackFile {
         })
     }
 
-    /// Writes what is missing and puts pack and index in place, durably; returns how long both are, in bytes. An empty pack is no pack.
+    /// Writes the number of objects, the checksum and the index, and gives pack and index their names, durably. Returns the
+    /// length of both together, in bytes. Without objects nothing is kept.
     pub(super) fn finish(mut self) -> io::Result<u64> {
         if self.entries.is_empty() {
             return Ok(0);
@@ -131,7 +137,7 @@ impl PackFile {
         file.sync_all()?;
         let name = |extension: &str| self.folder.join(format!("pack-{}.{extension}", hex(&checksum)));
         let index = self.temporary.with_extension("idx");
-        // A crash may have left one, and of the pack that it belonged to nothing under this name.
+        // A crash may have left an index of this temporary name, but no pack of its own.
         remove_if_present(&RealDisk, &index)?;
         let mut index_file = new_file(&index, 0o600)?;
         let encoded = encode_index(&mut self.entries, &checksum);
@@ -169,14 +175,14 @@ fn create_temporary(folder: &Path) -> io::Result<(PathBuf, File)> {
         let number = BEGUN.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!("tmp_pack_hankweave_{}_{number}", std::process::id()));
         match new_file(&path, 0o600) {
-            // It belongs to a process with our number: one that crashed, or one in another container.
+            // The file is of a process with our process id: one that crashed, or one in another container.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => return Ok((path, made?)),
         }
     }
 }
 
-/// Kind and length of an object: four bits of the length, then seven at a time, lowest first.
+/// Appends kind and length of an object: first the kind and four bits of the length, then seven bits a byte, lowest first.
 fn put_header(bytes: &mut Vec<u8>, kind: ObjectType, length: usize) {
     let kind: u8 = match kind {
         ObjectType::Commit => 1,
@@ -193,7 +199,7 @@ fn put_header(bytes: &mut Vec<u8>, kind: ObjectType, length: usize) {
     bytes.push(byte);
 }
 
-/// The SHA-1 of everything in `file`, which is at its end then.
+/// Returns the SHA-1 of the whole `file`, and leaves its position at the end.
 fn checksum_of(file: &mut File) -> io::Result<[u8; 20]> {
     file.seek(SeekFrom::Start(0))?;
     let (mut sum, mut buffer) = (Sha1::new(), vec![0; 1 << 18]);
@@ -205,7 +211,7 @@ fn checksum_of(file: &mut File) -> io::Result<[u8; 20]> {
     }
 }
 
-/// The index of a pack, of version 2.
+/// Returns the index, of version 2, of the pack with the checksum `pack`. Sorts the entries.
 fn encode_index(entries: &mut [IndexEntry], pack: &[u8; 20]) -> Vec<u8> {
     entries.sort_unstable_by(|left, right| left.id.as_bytes().cmp(right.id.as_bytes()));
     let mut bytes = Vec::with_capacity(8 + 1_024 + entries.len() * 28 + 40);

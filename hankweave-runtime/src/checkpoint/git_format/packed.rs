@@ -1,7 +1,7 @@
-//! Lengths of objects in packs.
+//! Lengths of objects in packs, for the [reader](super::read).
 //!
-//! libgit2 reads an object into memory as a whole, so its length is checked in advance. So is its kind, since `git2`
-//! panics at a kind that does not exist.
+//! libgit2 reads an object into memory as a whole, so its length is checked in advance. The kind of the object is checked as
+//! well, since `git2` panics at a kind that does not exist.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -16,8 +16,9 @@ use git2::Oid;
 use crate::checkpoint::object::damaged;
 use crate::world::disk::{Disk as _, RealDisk, open_regular};
 
-/// Offset of an index's running counts; the ids begin at their end.
+/// Offset of the running counts in an index.
 const COUNTS: u64 = 8;
+/// Offset of the ids in an index: right after the counts.
 const IDS: u64 = COUNTS + 256 * 4;
 
 /// Bytes of a pack that are read at once: kind and length of an object, and the beginning of a delta.
@@ -26,7 +27,7 @@ const BEGINNING: usize = 64;
 /// The packs of a repository, each opened when it is needed first.
 pub(super) struct OpenPacks {
     folder: PathBuf,
-    /// Indexes that were opened, or are invalid.
+    /// File names of the indexes that were opened, or are invalid.
     seen: HashSet<OsString>,
     packs: Vec<OpenPack>,
 }
@@ -41,6 +42,7 @@ struct OpenPack {
 /// Contents of an index, without the offsets: those are read one by one.
 pub(super) struct PackIndex {
     file: File,
+    /// For each first byte, the number of objects whose id begins with it or a smaller one.
     counts: [u32; 256],
     /// The objects, in order.
     pub(super) ids: Vec<Oid>,
@@ -56,7 +58,8 @@ impl OpenPacks {
         }
     }
 
-    /// The most bytes that libgit2 needs at once for the object `id`, of all packs that have it; `None` when none has.
+    /// Returns the most bytes that libgit2 needs at once for the object `id`: the largest length in any pack that has the
+    /// object. `None` when no pack has it.
     ///
     /// Another process may write a pack meanwhile, so the folder is listed again for an object that no pack has.
     pub(super) fn length(&mut self, id: Oid) -> io::Result<Option<u64>> {
@@ -173,7 +176,7 @@ fn read_at<const N: usize>(file: &File, at: u64) -> io::Result<[u8; N]> {
     file.read_exact_at(&mut bytes, at).map(|()| bytes)
 }
 
-/// Reads a file from a place on, and leaves alone where others read it.
+/// Reads a file from the offset `at` on, without the position that all readers of the file share.
 struct ReadFrom<'f> {
     file: &'f File,
     at: u64,
@@ -187,7 +190,8 @@ impl io::Read for ReadFrom<'_> {
     }
 }
 
-/// The length of the object at `offset`, or of what it is a delta to if that is longer.
+/// Returns the length of the object at `offset`. A delta, which only says how an object differs from another, begins with
+/// the lengths of both objects: then the longer one.
 fn length_at(pack: &File, offset: u64, id: Oid) -> io::Result<u64> {
     let mut pack = BufReader::with_capacity(
         BEGINNING,
@@ -209,9 +213,9 @@ fn length_at(pack: &File, offset: u64, id: Oid) -> io::Result<u64> {
     }
     match head >> 4 & 7 {
         1..=4 => return Ok(length),
-        // How far before this one the object is from which it differs.
+        // A delta to an object in this pack: skips the distance to that object.
         6 => while next()? & 0x80 != 0 {},
-        // The name of that one.
+        // A delta to any object: skips the id of that object.
         7 => pack.read_exact(&mut [0; 20])?,
         _ => return Err(damaged(id, "is of a kind that does not exist")),
     }
@@ -223,7 +227,7 @@ fn length_at(pack: &File, offset: u64, id: Oid) -> io::Result<u64> {
     Ok(number(&mut next)?.max(number(&mut next)?))
 }
 
-/// A number in groups of seven bits, lowest first.
+/// Reads a number in groups of seven bits, lowest first.
 fn number(next: &mut impl FnMut() -> io::Result<u8>) -> io::Result<u64> {
     let mut value = 0;
     for shift in (0..63).step_by(7) {

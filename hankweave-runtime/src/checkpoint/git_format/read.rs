@@ -1,4 +1,5 @@
-//! Reading objects. Nothing in the place of one makes the reader wait, or take more memory than an object may need.
+//! Reading objects. Agents may replace the file of an object by anything: the reader never waits for such an entry, and
+//! takes no more memory than an object may need.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -108,12 +109,12 @@ impl<'r> ObjectReader<'r> {
         }
     }
 
-    /// Reads an object of a pack, whatever its kind. One in a file of its own is taken as well.
+    /// Reads an object that a pack has, whatever its kind. If there is also a loose object of this name, either is read.
     pub(super) fn read_any_packed(&self, id: Oid) -> Result<OdbObject<'_>, git2::Error> {
         self.read_packed(id, MOST_OF_PACKED)
     }
 
-    /// Reads an object that only a file of its own holds, whatever its kind; `None` when a pack has it as well, or when it is longer than `most` bytes.
+    /// Reads a loose object, whatever its kind; `None` when a pack has it as well, or when it is longer than `most` bytes.
     pub(super) fn read_loose(&self, id: Oid, most: u64) -> Result<Option<OdbObject<'_>>, git2::Error> {
         if self.packs.borrow_mut().length(id).map_err(as_git)?.is_some() {
             return Ok(None);
@@ -124,6 +125,7 @@ impl<'r> ObjectReader<'r> {
         }
     }
 
+    /// Reads an object that a pack has; fails when it is longer than `most` bytes.
     fn read_packed(&self, id: Oid, most: u64) -> Result<OdbObject<'_>, git2::Error> {
         match self.packs.borrow_mut().length(id).map_err(as_git)? {
             Some(length) if length > most => Err(too_long(id, length)),

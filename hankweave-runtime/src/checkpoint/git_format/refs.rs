@@ -1,7 +1,8 @@
-//! Branches: moving one so that a power loss leaves the old value or the new one, never an empty file (G6), and finding
-//! entries that name no branch.
+//! Branches: moving one so that a power loss leaves the old value or the new one, never an empty file (G6), and checking
+//! the files and lines that name branches.
 //!
-//! The new content of the branch is written before the one sync that makes the objects durable, so it needs no sync of its own.
+//! [`Move::start`] writes the new content of the branch to a lock file. The caller's sync of the file system, which makes
+//! the objects durable, covers that content too. Then [`Move::finish`] renames the lock file.
 
 use std::io::{self, Write as _};
 use std::mem;
@@ -14,9 +15,9 @@ use crate::world::disk::{Disk as _, RealDisk, new_file, parent};
 /// Why a branch was not moved.
 #[derive(Debug)]
 pub(in crate::checkpoint) enum MoveError {
-    /// It is not where it was expected.
+    /// The branch has this other target, or none.
     Elsewhere(Option<Oid>),
-    /// Git cannot read it.
+    /// Git cannot read the branch.
     Git(git2::Error),
     /// The branch cannot be written, or another process holds its lock.
     Io(io::Error),
@@ -31,17 +32,19 @@ pub(in crate::checkpoint) fn target(repository: &Repository, name: &str) -> Resu
     }
 }
 
-/// A branch that is about to move, under its lock. Dropped before [`finish`](Self::finish), it stays where it is.
+/// A branch that is about to move, under its lock. If this value is dropped before [`finish`](Self::finish), the branch keeps its target.
 #[derive(Debug)]
 pub(in crate::checkpoint) struct Move {
+    /// Path of the branch's file.
     branch: PathBuf,
+    /// Path of the lock file, with the new content.
     lock: PathBuf,
 }
 
 impl Move {
     /// Prepares to point the reference `name` at `to`, if it points at `expected` and no other process holds its lock.
     ///
-    /// Its folders and its new content are not durable yet: the file system must be synced before [`finish`](Self::finish).
+    /// The folders of the reference and its new content are not durable yet: sync the file system before [`finish`](Self::finish).
     pub(in crate::checkpoint) fn start(
         repository: &Repository,
         name: &str,
@@ -84,12 +87,12 @@ pub(in crate::checkpoint) fn is_reference(bytes: &[u8]) -> bool {
         || is_id(text)
 }
 
-/// Whether every line of a list of packed references is what it should be.
+/// Whether every line of a `packed-refs` file is well-formed.
 pub(in crate::checkpoint) fn is_list(bytes: &[u8]) -> bool {
     good_lines(bytes).count() == lines(bytes).count()
 }
 
-/// The lines of a list of packed references that are what they should be.
+/// Returns the well-formed lines of a `packed-refs` file.
 pub(in crate::checkpoint) fn good_lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let is_name = |name: &[u8]| {
         name.starts_with(b"refs/") && std::str::from_utf8(name).is_ok_and(Reference::is_valid_name)
@@ -97,7 +100,7 @@ pub(in crate::checkpoint) fn good_lines(bytes: &[u8]) -> impl Iterator<Item = &[
     let mut follows_a_name = false;
     lines(bytes).filter(move |line| match line {
         [b'#', ..] => line.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' '),
-        // It belongs to the line before it.
+        // The object of a tag, whose name is in the line before.
         [b'^', id @ ..] => mem::take(&mut follows_a_name) && is_id(id),
         line => {
             follows_a_name = line

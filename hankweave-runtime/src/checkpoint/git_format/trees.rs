@@ -26,12 +26,12 @@ impl TreeEntry {
     }
 }
 
-/// Writes the trees of a listing, except those that are as in a checkpoint before.
+/// Writes the trees of a listing, except those that the checkpoint before has already.
 pub(super) struct TreeWriter<'a> {
     objects: &'a ObjectWriter<'a>,
     /// Folders with a change somewhere inside.
     changed: HashSet<Box<[u8]>>,
-    /// Ids of all folders, first those of the checkpoint before.
+    /// Ids of all folders. They start as those of the checkpoint before; each written folder replaces its own.
     pub(super) folders: Folders,
 }
 
@@ -47,8 +47,10 @@ impl<'a> TreeWriter<'a> {
             for folder in path.folders() {
                 let known = !writer.changed.insert(folder.into());
                 if *kind == ChangeKind::Deleted {
-                    writer.folders.remove(folder); // It may no longer exist; otherwise it is written again.
+                    // The folder may no longer exist; otherwise it is written again.
+                    writer.folders.remove(folder);
                 } else if known {
+                    // Then the folders above are in the set as well.
                     break;
                 }
             }
@@ -56,7 +58,7 @@ impl<'a> TreeWriter<'a> {
         writer
     }
 
-    /// Writes the folder `folder`, which holds `files`. In the order of whole paths, names come as git wants them.
+    /// Writes the folder `folder`, which holds `files`. These are ordered by whole path, and so are names in a tree.
     pub(super) fn folder(
         &mut self,
         folder: &[u8],

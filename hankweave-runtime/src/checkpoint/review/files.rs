@@ -1,4 +1,4 @@
-//! The files of a checkpoint on a branch (TASK-109).
+//! The commit that puts the files of a checkpoint on a review branch (TASK-109).
 
 use std::io::Write;
 
@@ -9,7 +9,8 @@ use super::{MAIL, NAME, ReviewRequest};
 /// The mode of a folder in a tree.
 const FOLDER: i32 = 0o040_000;
 
-/// Returns the commit on top of `base` with the files of the checkpoint; `base` itself if it has them, or if there are no files.
+/// Makes a commit on top of `base` with the files of the checkpoint in `folder`, and returns it. Returns `base` itself if
+/// `base` has these files already, or if the checkpoint has none.
 pub(super) fn commit(
     repository: &Repository,
     base: Oid,

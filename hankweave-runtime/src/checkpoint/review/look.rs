@@ -1,10 +1,10 @@
-//! Inspecting a repository that belongs to the user (TASK-109).
+//! Questions about a repository that belongs to the user: what keeps us from making or moving a review branch (TASK-109).
 
 use std::path::{Path, PathBuf};
 
 use git2::{ErrorCode, ObjectType, Oid, Repository, RepositoryState};
 
-/// The commit to which a reference leads, if it is there and has one.
+/// Returns the commit to which a reference leads, if the reference exists.
 pub(super) fn target(repository: &Repository, name: &str) -> Result<Option<Oid>, git2::Error> {
     let found = repository.find_reference(name);
     match found.and_then(|found| found.peel_to_commit()) {
@@ -14,7 +14,7 @@ pub(super) fn target(repository: &Repository, name: &str) -> Result<Option<Oid>,
     }
 }
 
-/// Returns the unfinished operation there.
+/// Returns the unfinished operation of the repository, such as a merge.
 pub(super) fn unfinished(repository: &Repository) -> Option<&'static str> {
     Some(match repository.state() {
         RepositoryState::Clean => return None,
@@ -26,7 +26,7 @@ pub(super) fn unfinished(repository: &Repository) -> Option<&'static str> {
     })
 }
 
-/// One path of the index that is in conflict.
+/// Returns one path of the index that is in conflict, if any is.
 pub(super) fn conflict(repository: &Repository) -> Result<Option<String>, git2::Error> {
     if repository.is_bare() {
         return Ok(None);
@@ -39,8 +39,8 @@ pub(super) fn conflict(repository: &Repository) -> Result<Option<String>, git2::
     Ok(entry.map(|entry| String::from_utf8_lossy(&entry.path).into_owned()))
 }
 
-/// Submodules in which something is unfinished, with what that is.
-pub(super) fn submodules_in_the_middle(
+/// Returns the submodules with an unfinished operation, and the operation.
+pub(super) fn unfinished_submodules(
     repository: &Repository,
 ) -> Result<Vec<(String, &'static str)>, git2::Error> {
     let mut found = Vec::new();
@@ -57,7 +57,7 @@ pub(super) fn submodules_in_the_middle(
     Ok(found)
 }
 
-/// A branch `a` or `a/b/c` leaves no room for `a/b`.
+/// Returns a branch that leaves no room for the branch `name`: `a` or `a/b/c` for `a/b`.
 pub(super) fn in_the_way(repository: &Repository, name: &str) -> Result<Option<String>, git2::Error> {
     let folders = name.match_indices('/').map(|(end, _)| &name[..end]);
     for folder in folders {
@@ -87,7 +87,7 @@ pub(super) fn checked_out(repository: &Repository, reference: &str) -> Result<Op
     Ok(place.map(Path::to_owned))
 }
 
-/// Something else than a folder on the way to this one, in the files of a commit.
+/// Returns the path of an entry on the path `folder` that is no folder, in the files of a commit.
 pub(super) fn no_folder(
     repository: &Repository,
     commit: Oid,

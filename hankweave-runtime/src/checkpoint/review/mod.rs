@@ -1,4 +1,4 @@
-//! A branch in a repository of the user's, on which people can review what runs did (TASK-109).
+//! A branch in a repository of the user's, on which people can review the files of a task's checkpoint (TASK-109).
 //!
 //! The repository belongs to the user: nothing is checked out and none of its hooks runs. Of its references only the
 //! branch and a mark next to it are written. The mark is the commit to which we moved the branch last. A branch without a
@@ -17,7 +17,7 @@ use hankweave_core::time::Timestamp;
 use super::object::ObjectError;
 use super::repository::{self, isolate};
 use files::commit;
-use look::{checked_out, conflict, in_the_way, no_folder, submodules_in_the_middle, target, unfinished};
+use look::{checked_out, conflict, in_the_way, no_folder, target, unfinished, unfinished_submodules};
 pub use obstacle::{Obstacle, ReviewError};
 
 /// Message of our changes in reference logs.
@@ -27,7 +27,7 @@ const LOG: &str = "hankweave";
 const NAME: &str = "hankweave";
 const MAIL: &str = "hankweave@localhost";
 
-/// A branch, which need not be there.
+/// A review branch, which need not exist yet.
 #[derive(Debug, Clone)]
 pub struct ReviewBranch {
     /// The folder of the repository.
@@ -36,82 +36,93 @@ pub struct ReviewBranch {
     pub name: String,
     /// The full name of a reference that no other program uses.
     pub mark: String,
-    /// Folder on the branch, from the outermost to the innermost.
+    /// Folder on the branch that gets the files: its names from the outermost to the innermost.
     pub folder: Vec<String>,
 }
 
-/// Work to be shown.
+/// Files to be shown on a review branch.
 #[derive(Debug, Clone)]
 pub struct ReviewRequest {
     /// The bare repository of the checkpoints.
     pub checkpoints: PathBuf,
-    /// The one whose files are shown.
+    /// The checkpoint whose files are shown.
     pub checkpoint: CheckpointSha,
     /// Message of the commit.
     pub message: String,
-    /// When it is made.
+    /// Time of the commit.
     pub at: Timestamp,
 }
 
 /// Relation of the branch to its mark.
 enum BranchState {
     Absent,
-    Ours { branch: Oid, newest: Oid },
+    /// The branch ends at `branch`; `newest` is that commit or the mark, whichever contains the other.
+    Ours {
+        branch: Oid,
+        newest: Oid,
+    },
+    /// The branch has no mark.
     Foreign,
-    Diverged { mark: Oid },
+    Diverged {
+        mark: Oid,
+    },
 }
 
-/// Position of the next commit.
+/// Where the next commit goes.
 struct BranchTip {
+    /// Commit at which the branch ends, or the mark if the branch has diverged.
     branch: Oid,
+    /// Parent of the next commit.
     newest: Oid,
     /// Why the branch cannot be moved.
     obstacle: Option<Obstacle>,
 }
 
 impl ReviewBranch {
-    /// Finds out whether the branch can be made, or is there and ours. Changes nothing; blocks.
+    /// Finds out whether the branch can be made, or exists and is ours. Changes nothing; blocks.
     ///
     /// # Errors
     ///
-    /// Returns [`ReviewError::Unusable`], or [`ReviewError::Obstructed`] with all that is in the way.
+    /// Returns [`ReviewError::Unusable`], or [`ReviewError::Obstructed`] with all obstacles.
     pub fn check(&self) -> Result<(), ReviewError> {
         let repository = open(&self.repository)?;
         let obstacles = self.obstacles(&repository);
-        self.free_of(obstacles.map_err(ObjectError::at("look at the repository"))?)
+        self.fail_if_any(obstacles.map_err(ObjectError::at("look at the repository"))?)
     }
 
-    /// Makes the branch at HEAD, unless it is there and ours. Blocks.
+    /// Makes the branch at HEAD, unless it exists and is ours. Blocks.
     ///
     /// # Errors
     ///
     /// Returns [`ReviewError`]; existing references stay unchanged.
     pub fn start(&self) -> Result<(), ReviewError> {
         let repository = open(&self.repository)?;
-        self.place(&repository).map(drop)
+        self.find_or_create(&repository).map(drop)
     }
 
-    /// Adds a commit with the files of a checkpoint to the branch, unless it has them; a branch that is not there is made first. Blocks.
+    /// Adds a commit with the files of a checkpoint to the branch, unless the branch has them; a missing branch is made first. Blocks.
     ///
     /// # Errors
     ///
-    /// Returns [`ReviewError`]; with [`ReviewError::Waiting`] the mark has the commit.
+    /// Returns [`ReviewError`]; with [`ReviewError::Waiting`] the commit is made and only the mark names it.
     pub fn show(&self, work: &ReviewRequest) -> Result<(), ReviewError> {
         let repository = open(&self.repository)?;
-        let place = self.place(&repository)?;
-        let blocked = self.blocked(&repository, place.newest).map_err(at_branch())?;
-        self.free_of(blocked.into_iter().collect())?;
+        let tip = self.find_or_create(&repository)?;
+        let obstacle = self
+            .folder_obstacle(&repository, tip.newest)
+            .map_err(at_branch())?;
+        self.fail_if_any(obstacle.into_iter().collect())?;
         let checkpoints = repository::open(&work.checkpoints)?;
-        let commit = commit(&repository, place.newest, &self.folder, &checkpoints, work);
+        let commit = commit(&repository, tip.newest, &self.folder, &checkpoints, work);
         let commit = commit.map_err(ObjectError::at("bring the files to the branch"))?;
-        self.move_branch(&repository, place, commit)
+        self.move_branch(&repository, tip, commit)
     }
 
     fn reference(&self) -> String {
         format!("refs/heads/{}", self.name)
     }
 
-    fn free_of(&self, obstacles: Vec<Obstacle>) -> Result<(), ReviewError> {
+    fn fail_if_any(&self, obstacles: Vec<Obstacle>) -> Result<(), ReviewError> {
         match obstacles.is_empty() {
             true => Ok(()),
             false => Err(self.obstructed(obstacles)),
@@ -125,11 +136,11 @@ impl ReviewBranch {
         }
     }
 
-    /// Returns the position of the branch, which is made if it does not exist.
-    fn place(&self, repository: &Repository) -> Result<BranchTip, ReviewError> {
-        let (branch, newest, obstacle) = match self.standing(repository).map_err(at_branch())? {
+    /// Returns where the next commit goes. Makes the branch if it does not exist; fails if it is not ours.
+    fn find_or_create(&self, repository: &Repository) -> Result<BranchTip, ReviewError> {
+        let (branch, newest, obstacle) = match self.state(repository).map_err(at_branch())? {
             BranchState::Absent => {
-                let head = self.begin_in(repository).map_err(at_branch())?;
+                let head = self.create_branch(repository).map_err(at_branch())?;
                 (head, head, None)
             }
             BranchState::Ours { branch, newest } => {
@@ -146,7 +157,7 @@ impl ReviewBranch {
         })
     }
 
-    fn begin_in(&self, repository: &Repository) -> Result<Oid, git2::Error> {
+    fn create_branch(&self, repository: &Repository) -> Result<Oid, git2::Error> {
         let head = repository.head()?.peel_to_commit()?.id();
         // The mark first: a branch without one is not ours.
         repository.reference(&self.mark, head, true, LOG)?;
@@ -154,7 +165,7 @@ impl ReviewBranch {
         Ok(head)
     }
 
-    fn standing(&self, repository: &Repository) -> Result<BranchState, git2::Error> {
+    fn state(&self, repository: &Repository) -> Result<BranchState, git2::Error> {
         let (branch, mark) = (
             target(repository, &self.reference())?,
             target(repository, &self.mark)?,
@@ -168,7 +179,7 @@ impl ReviewBranch {
             (None, _) => BranchState::Absent,
             (Some(_), None) => BranchState::Foreign,
             (Some(branch), Some(mark)) if contains(branch, mark)? => ours(branch, branch),
-            // As when we were cut short between the two.
+            // As after a crash of `move_branch` before it moved the branch.
             (Some(branch), Some(mark)) if contains(mark, branch)? => ours(branch, mark),
             (Some(_), Some(mark)) => BranchState::Diverged { mark },
         })
@@ -181,24 +192,25 @@ impl ReviewBranch {
         }
     }
 
+    /// Returns everything that keeps us from making or moving the branch.
     fn obstacles(&self, repository: &Repository) -> Result<Vec<Obstacle>, git2::Error> {
         let mut found = Vec::new();
         found.extend(unfinished(repository).map(Obstacle::Unfinished));
         found.extend(conflict(repository)?.map(Obstacle::Conflict));
-        let submodules = submodules_in_the_middle(repository)?.into_iter();
+        let submodules = unfinished_submodules(repository)?.into_iter();
         found.extend(submodules.map(|(submodule, what)| Obstacle::Submodule { submodule, what }));
         if !Reference::is_valid_name(&self.reference()) {
             found.push(Obstacle::Name(self.name.clone()));
             return Ok(found);
         }
         found.extend(in_the_way(repository, &self.name)?.map(Obstacle::InTheWay));
-        found.extend(match self.standing(repository)? {
+        found.extend(match self.state(repository)? {
             BranchState::Absent => match target(repository, "HEAD")? {
-                Some(head) => self.blocked(repository, head)?,
+                Some(head) => self.folder_obstacle(repository, head)?,
                 None => Some(Obstacle::NoCommit),
             },
             BranchState::Ours { newest, .. } => match self.checked_out(repository)? {
-                None => self.blocked(repository, newest)?,
+                None => self.folder_obstacle(repository, newest)?,
                 checked_out => checked_out,
             },
             BranchState::Foreign => Some(Obstacle::Foreign(self.name.clone())),
@@ -215,23 +227,24 @@ impl ReviewBranch {
         }))
     }
 
-    fn blocked(&self, repository: &Repository, commit: Oid) -> Result<Option<Obstacle>, git2::Error> {
+    /// Returns the obstacle if the files of `commit` have something else than a folder on the path of [`folder`](Self::folder).
+    fn folder_obstacle(&self, repository: &Repository, commit: Oid) -> Result<Option<Obstacle>, git2::Error> {
         Ok(no_folder(repository, commit, &self.folder)?.map(Obstacle::NoFolder))
     }
 
-    /// Brings the mark to a commit, and the branch if it can be moved.
-    fn move_branch(&self, repository: &Repository, place: BranchTip, commit: Oid) -> Result<(), ReviewError> {
+    /// Moves the mark to `commit`, and then the branch if no obstacle is known.
+    fn move_branch(&self, repository: &Repository, tip: BranchTip, commit: Oid) -> Result<(), ReviewError> {
         let mark = repository.reference(&self.mark, commit, true, LOG);
         mark.map_err(at_branch())?;
-        if commit == place.branch {
+        if commit == tip.branch {
             return Ok(());
         }
-        if let Some(obstacle) = place.obstacle {
+        if let Some(obstacle) = tip.obstacle {
             let mark = self.mark.clone();
             return Err(ReviewError::Waiting { mark, obstacle });
         }
-        // If the branch was moved in between, that move is not undone.
-        let moved = repository.reference_matching(&self.reference(), commit, true, place.branch, LOG);
+        // Fails if the user has moved the branch since `find_or_create`, so that their move is not undone.
+        let moved = repository.reference_matching(&self.reference(), commit, true, tip.branch, LOG);
         Ok(moved.map(drop).map_err(at_branch())?)
     }
 }

@@ -1,4 +1,4 @@
-//! Obstacles for a branch (TASK-109).
+//! Obstacles for a review branch, and the errors of [`ReviewBranch`](super::ReviewBranch) (TASK-109).
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::checkpoint::object::ObjectError;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Obstacle {
-    /// Git has no such branches.
+    /// Git allows no branch of this name.
     #[error("`{0}` cannot be the name of a branch")]
     Name(String),
     /// The repository is empty.
@@ -50,7 +50,7 @@ pub enum Obstacle {
     CheckedOut {
         /// The branch.
         branch: String,
-        /// Path.
+        /// Path of that working tree.
         place: PathBuf,
     },
     /// Something else than a folder where the folder is to be.
@@ -82,9 +82,9 @@ pub enum ReviewError {
     /// The commit is made, and the branch could not be moved to it.
     #[error("the commit waits at `{mark}`: {obstacle}")]
     Waiting {
-        /// The reference that has it.
+        /// The reference that names the commit.
         mark: String,
-        /// Obstacle.
+        /// Why the branch was not moved.
         obstacle: Obstacle,
     },
     /// Error of git.

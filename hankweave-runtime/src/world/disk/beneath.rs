@@ -1,7 +1,8 @@
-//! Paths below an open folder, entered name by name and through no link (X2, X3, X11): over [`Folder`], and over descriptors of the system.
+//! Paths below an open folder, entered name by name and through no link (X2, X3, X11). The methods of [`Folder`] do so on any
+//! disk, [`descend`] with descriptors of the real system.
 //!
-//! Each name is opened relative to the folder in front of it. A path that is checked first and opened as a whole afterwards would follow a link that was put
-//! there in between.
+//! Each name is opened relative to the folder before it. If a path were checked first and opened as a whole afterwards, a
+//! link that was made in between would be followed.
 
 use std::ffi::OsStr;
 use std::io;
@@ -117,6 +118,7 @@ impl dyn Folder + '_ {
         self.reach(path, MissingFolders::Make, act)
     }
 
+    /// Enters the folders of `path`, and calls `act` with the last one and the last name.
     fn reach<T>(
         &self,
         path: &Path,
@@ -209,7 +211,8 @@ fn enter(folder: &dyn Folder, name: &OsStr, missing: MissingFolders) -> Result<B
     }
 }
 
-/// Opens the folder at the end of `names`, from `folder` on. Where a name cannot be opened as a folder, `instead` returns the one to continue in.
+/// Opens the folder at the end of `names`, from `folder` on. Where a name cannot be opened as a folder, `instead` gets the
+/// parent, the name and the error, and returns the folder to continue in.
 pub(crate) fn descend<N: Arg + Copy>(
     mut folder: OwnedFd,
     names: impl IntoIterator<Item = N>,

@@ -1,4 +1,4 @@
-//! Entries that a copy of a hank's folder leaves out (HANK-15).
+//! Rules for the entries that a copy of a hank's folder leaves out, when a rig copies from there (HANK-15).
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -13,10 +13,10 @@ use super::{Folder, OpenedEntry};
 /// Largest `.gitignore` that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Default rules where the hank has no `.gitignore`: entries that make a copy large, or belong to one machine.
+/// Rules for a hank without a `.gitignore`: entries that make a copy large, or belong to one machine.
 const DEFAULTS: &str = "node_modules/\n.hankweave/\n.DS_Store\n__pycache__/\n*.log\ndist/\nbuild/\ntarget/\n.venv/\nvenv/\ncoverage/\n.cache/\n";
 
-/// The rules of one hank: its own `.gitignore`, even an empty one, or the built-in ones. Git's own files never belong to a copy.
+/// The rules of one hank: those of its `.gitignore`, even an empty one, else the default ones. Git's own files never belong to a copy.
 #[derive(Debug)]
 pub struct CopyRules(Gitignore);
 
@@ -26,7 +26,7 @@ impl CopyRules {
     /// # Errors
     ///
     /// Returns the error of the operating system, and [`InvalidInput`](io::ErrorKind::InvalidInput) if the file is not regular
-    /// or is larger than 1 MiB: the wishes of the author are then unknown.
+    /// or is larger than 1 MiB: then the rules are unknown.
     pub fn of(hank: &dyn Folder) -> io::Result<Self> {
         let text = match hank.open(OsStr::new(".gitignore")) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => DEFAULTS.to_owned(),
@@ -50,7 +50,7 @@ impl CopyRules {
         builder.build().map(Self).map_err(io::Error::other)
     }
 
-    /// Whether a copy leaves out what is at `path`, relative to the folder of the hank. A folder that is left out is so with all that is in it.
+    /// Whether a copy leaves out the entry at `path`, relative to the folder of the hank; a folder with everything inside.
     #[must_use]
     pub fn leave_out(&self, path: &Path, is_folder: bool) -> bool {
         let name = path.file_name().map(OsStr::as_bytes);

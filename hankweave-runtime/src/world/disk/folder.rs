@@ -1,7 +1,7 @@
-//! Trees that belong to others: the hank's folder and the agent's workspace.
+//! The seam to trees that belong to others: the hank's folder and the agent's workspace.
 //!
-//! A [`Folder`] is an open directory. Each step names one entry of it and follows no link, so no process can swap a folder for a
-//! link between the check and the use (X2, X3).
+//! A [`Folder`] is an open directory. Each step names one entry in the directory and follows no link, so no process can swap
+//! a folder for a link between check and use (X2, X3). Methods for whole paths are in [`beneath`](super::beneath).
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Debug;
@@ -47,14 +47,14 @@ pub trait Folder: Send + Sync + Debug {
     /// Returns the error of the operating system or of `content`. The file may then exist with a part of the content.
     fn create_file(&self, name: &OsStr, mode: u32, content: &mut dyn Read) -> io::Result<()>;
 
-    /// Adds `bytes` to the end of a regular file, which is made when nothing is there, and syncs it. A link is not followed.
+    /// Adds `bytes` to the end of a regular file and syncs it. A missing file is made; a link is not followed.
     ///
     /// # Errors
     ///
     /// Returns the error of the operating system, also if another kind of entry has that name. A part may then have been written.
     fn append_file(&self, name: &OsStr, bytes: &[u8]) -> io::Result<()>;
 
-    /// Opens a regular file that several writers may add to, and makes it, for its owner alone, when nothing is there. A link is not followed.
+    /// Opens a regular file to which several writers may add. A missing file is made, for its owner alone; a link is not followed.
     ///
     /// # Errors
     ///
@@ -99,7 +99,8 @@ pub trait Folder: Send + Sync + Debug {
 }
 
 impl dyn Folder + '_ {
-    /// Replaces the file `name` as a whole: `write` makes the new one as `unfinished`, and syncs it if it must be durable; the name is after [`sync`](Folder::sync).
+    /// Replaces the file `name` as a whole. `write` makes the new file under the name `unfinished`, and syncs the file if it
+    /// must be durable; its final name is durable after [`sync`](Folder::sync).
     ///
     /// # Errors
     ///
@@ -112,13 +113,13 @@ impl dyn Folder + '_ {
     ) -> io::Result<()> {
         let replaced = write(unfinished).and_then(|()| self.rename(unfinished, name));
         replaced.inspect_err(|_| {
-            // A full disk still lets us clean up (P9); the error to report is the first.
+            // Removing a file works on a full disk, too (P9). The error to report is the first.
             let _ = self.remove(unfinished);
         })
     }
 }
 
-/// An open file to which several processes may add, each in one write to the end that the file then has.
+/// An open file to which several processes may add. Each addition is one write to the end that the file has at that moment.
 pub trait SharedFile: Send + Debug {
     /// The last byte; `None` when the file is empty.
     ///

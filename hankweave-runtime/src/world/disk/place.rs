@@ -1,8 +1,8 @@
-//! Resolved path of an operation: below `.hankweave` no link on the path is followed (X5).
+//! Resolved path for an operation of the real disk: below `.hankweave` no link on the path is followed (X5).
 //!
 //! A user who can write into the state directory could put a link in the place of a folder of ours, and our writes would
-//! appear elsewhere. So paths in there are followed name by name from the open directory. Other paths are the user's,
-//! whose links count.
+//! appear elsewhere. So paths in the state directory are followed name by name from its open descriptor. Other paths are the
+//! user's, and their links are followed.
 
 use std::ffi::OsStr;
 use std::io;
@@ -15,15 +15,17 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::beneath::{MissingFolders, descend, open_folder_in};
 
-/// An open directory, and what is named in it; or a path of the user's as it is.
+/// An entry in a state directory, as its open folder and its name; or a path of the user's.
 #[derive(Debug)]
 pub(super) struct ResolvedPath<'p> {
+    /// The open folder of the entry; `None` for a path of the user's.
     folder: Option<OwnedFd>,
+    /// Name of the entry in `folder`, or the path of the user's.
     name: &'p Path,
 }
 
 impl<'p> ResolvedPath<'p> {
-    /// The place of `path`, whose folder must exist.
+    /// Resolves `path`, whose folder must exist.
     pub(super) fn of(path: &'p Path) -> io::Result<Self> {
         Self::reach(path, MissingFolders::Refuse)
     }
@@ -52,7 +54,7 @@ impl<'p> ResolvedPath<'p> {
         })
     }
 
-    /// The directory that [`name`](Self::name) is relative to.
+    /// The directory to which [`name`](Self::name) is relative: the working directory for a path of the user's.
     pub(super) fn folder(&self) -> BorrowedFd<'_> {
         self.folder.as_ref().map_or(CWD, AsFd::as_fd)
     }
@@ -61,7 +63,7 @@ impl<'p> ResolvedPath<'p> {
         self.name
     }
 
-    /// Whether it is inside a state directory.
+    /// Whether the path is inside a state directory.
     pub(super) fn is_ours(&self) -> bool {
         self.folder.is_some()
     }
@@ -96,7 +98,7 @@ pub(super) fn state_dir_of(path: &Path) -> Option<&Path> {
     folders.find(|folder| folder.file_name() == Some(OsStr::new(STATE_DIR)))
 }
 
-/// Opens a directory, and makes it for its owner alone when it is missing.
+/// Opens the directory `name`. A missing one is made, for its owner alone.
 pub(super) fn make(parent: impl AsFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
     match mkdirat(&parent, name, Mode::RWXU) {
         Err(Errno::EXIST) => {}

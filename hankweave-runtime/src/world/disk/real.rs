@@ -162,15 +162,16 @@ impl Disk for RealDisk {
     }
 }
 
-/// How much is written before the system is asked to begin bringing it to the disk, in bytes. It would do so after seconds; until then a
-/// sync, even one of something else, finds everything still to be done.
+/// Number of unsent bytes from which the system is asked to begin writing them to the disk. Otherwise it begins after
+/// seconds, and any sync before that, even of another file, must wait for all of them.
 const SENT_AT_ONCE: u64 = 256 << 10;
 
 #[derive(Debug)]
 struct RealAppendFile {
     file: Arc<RealSyncFile>,
+    /// Offset of the next write.
     length: u64,
-    /// Offset up to which the file is on its way to the disk, or there already.
+    /// Offset up to which the system has begun to write the file to the disk.
     sent: u64,
 }
 
@@ -181,6 +182,7 @@ impl RealAppendFile {
         Box::new(Self { file, length, sent })
     }
 
+    /// Lets the system begin to write the unsent bytes to the disk, if there are enough.
     fn send_on(&mut self) {
         let unsent = self.length.saturating_sub(self.sent);
         if unsent >= SENT_AT_ONCE {
@@ -239,8 +241,8 @@ impl SyncFile for RealSyncFile {
     }
 }
 
-/// Lock on a directory. Programs of children do not inherit the descriptor, but a forked child has a copy until it starts
-/// its program. So the lock is released explicitly: closing our descriptor would not be enough.
+/// Lock on a directory. A program that we start does not inherit the descriptor, but its forked process has a copy until the
+/// program runs. So the lock is released explicitly: closing our descriptor would not be enough.
 #[derive(Debug)]
 struct LockedDirectory {
     path: PathBuf,
@@ -287,7 +289,7 @@ pub(crate) fn permissions(mode: impl Into<u32>) -> u32 {
     mode.into() & 0o7777
 }
 
-/// Returns the number of a device as the standard library has it: some systems have it with a sign.
+/// Returns the number of a device as the standard library does. On some systems the number has a sign.
 fn device(number: impl TryInto<i64>) -> u64 {
     number.try_into().map_or(0, i64::cast_unsigned)
 }
@@ -306,15 +308,16 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     if_regular(ResolvedPath::of(path)?.open(OFlags::RDONLY | OFlags::NONBLOCK, 0))
 }
 
-/// Opens the file `name` in an open folder.
+/// Opens the regular file `name` in an open folder, without waiting for the other end of a FIFO.
 pub(crate) fn open_regular_in(folder: impl AsFd, name: impl Arg + Copy) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     if_regular(retry_on_intr(|| openat(&folder, name, flags, Mode::empty())))
 }
 
+/// Returns the opened file, if it is a regular file.
 fn if_regular(opened: rustix::io::Result<OwnedFd>) -> io::Result<File> {
     let file = File::from(opened.map_err(|error| match error {
-        // A link, and a socket.
+        // Errors of opening a link, or a socket.
         Errno::LOOP | Errno::NXIO | Errno::OPNOTSUPP => not_regular(),
         error => error.into(),
     })?);
@@ -322,7 +325,7 @@ fn if_regular(opened: rustix::io::Result<OwnedFd>) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a directory; the links of a path are the user's, but for those in a state directory.
+/// Opens a directory. Links on the path are followed, except inside a state directory.
 fn open_folder(path: &Path) -> io::Result<RealFolder> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let place = ResolvedPath::of(path)?;
@@ -358,12 +361,13 @@ fn not_regular() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")
 }
 
-/// Opens a directory, and no link to one.
+/// Opens a directory; fails for a link to one.
 pub(crate) fn open_dir(path: &Path) -> io::Result<File> {
     let opened = ResolvedPath::of(path)?.open(OFlags::RDONLY | OFlags::DIRECTORY, 0);
     Ok(opened?.into())
 }
 
+/// Whether `error` shows that the file system cannot make this hard link.
 pub(super) fn has_no_links(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),

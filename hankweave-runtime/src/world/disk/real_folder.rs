@@ -1,4 +1,4 @@
-//! A directory of the operating system, reached through its descriptor.
+//! The [`Folder`] of the operating system: a directory, reached through its descriptor.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
@@ -17,7 +17,7 @@ use super::beneath::open_folder_in;
 use super::{FileKind, Folder, OpenFile, OpenedEntry, SharedFile, absent_is, permissions};
 use crate::world::environment::umask_of_user;
 
-/// Holds the descriptor, so that it always means one directory, whatever happens to its path.
+/// An open directory. It stays the one that was opened, whatever happens to its path.
 #[derive(Debug)]
 pub(super) struct RealFolder {
     descriptor: File,
@@ -30,6 +30,7 @@ impl RealFolder {
         }
     }
 
+    /// Opens a regular file in append mode; a missing one is made with `mode`.
     fn open_to_add(&self, name: &OsStr, access: OFlags, mode: RawMode) -> io::Result<File> {
         single(name)?;
         let new = OFlags::CREATE | OFlags::APPEND;
@@ -42,7 +43,8 @@ impl RealFolder {
     }
 }
 
-/// A child that was started meanwhile has a copy of the descriptor until it runs its program: closing ours alone would leave the folder locked that long.
+/// Releases a lock of the folder explicitly. A child that is being started has a copy of the descriptor until it runs its
+/// program: closing ours alone would leave the folder locked that long.
 impl Drop for RealFolder {
     fn drop(&mut self) {
         let _ = flock(&self.descriptor, FlockOperation::Unlock);
@@ -52,7 +54,7 @@ impl Drop for RealFolder {
 impl Folder for RealFolder {
     fn open(&self, name: &OsStr) -> io::Result<OpenedEntry> {
         single(name)?;
-        // Looked at first, because merely opening some devices does something.
+        // The kind is checked before, because opening some devices has an effect.
         match kind_in(&self.descriptor, name)? {
             FileKind::File | FileKind::Directory => {}
             other => return Ok(OpenedEntry::Other(other)),
@@ -163,7 +165,7 @@ pub(crate) fn kind_in(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<Fil
     Ok(FileType::from_raw_mode(seen.st_mode).into())
 }
 
-/// Lists the entries of an open folder, in no order: the name, the kind and the number on its file system.
+/// Lists the entries of an open folder, in no order: name, kind, and number (inode) on the file system.
 pub(crate) fn list_in(folder: impl AsFd) -> io::Result<Vec<(OsString, FileKind, u64)>> {
     let mut found = Vec::new();
     for entry in Dir::read_from(&folder)? {
@@ -203,17 +205,18 @@ pub(super) fn remove_in(folder: impl AsFd, name: &OsStr) -> io::Result<()> {
     absent_is(remove(), ())
 }
 
-/// Opened in append mode, so that each write goes to the file's end at that moment.
+/// A file in append mode, so that each write goes to the file's end at that moment.
 #[derive(Debug)]
 struct RealSharedFile {
     file: File,
-    /// Length of the file if no other process has added to it.
+    /// Length of the file if no other process has added to it since; 0 before the first check.
     expected_length: u64,
 }
 
 impl SharedFile for RealSharedFile {
     fn last_byte(&mut self) -> io::Result<Option<u8>> {
         let mut bytes = [0; 2];
+        // If exactly one byte comes from here on, no other process has added to the file.
         if let Some(place) = self.expected_length.checked_sub(1)
             && self.file.read_at(&mut bytes, place)? == 1
         {
@@ -252,7 +255,7 @@ impl From<FileType> for FileKind {
     }
 }
 
-/// Refuses what is more than one name: with a slash or a dot-name the system would leave the directory.
+/// Fails unless `name` is a single name: with a slash, or with `.` or `..`, the system would leave the directory.
 fn single(name: &OsStr) -> io::Result<()> {
     let bytes = name.as_encoded_bytes();
     if matches!(bytes, b"" | b"." | b"..") || bytes.contains(&b'/') {

@@ -1,4 +1,5 @@
-//! Whether a file would lie in what git takes for a repository, whose settings start programs (X13).
+//! Whether a file would be inside a git repository, or make a folder one. Git runs programs that a repository's settings
+//! name, so a sentinel writes no such file (X13).
 
 use std::ffi::OsStr;
 use std::io;
@@ -10,7 +11,7 @@ use hankweave_core::hank::reserved::RepositoryShape;
 use super::{Folder, OpenedEntry};
 
 impl dyn Folder + '_ {
-    /// Whether a folder on the way to `path`, this one among them, is a repository of git or would become one if something were at `path`.
+    /// Whether this folder, or another one on the path `path`, is a git repository or would become one with an entry at `path`.
     ///
     /// # Errors
     ///

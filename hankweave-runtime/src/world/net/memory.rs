@@ -17,22 +17,22 @@ const PIPE: usize = 16 * 1_024;
 /// Connections that may wait until they are accepted.
 const BACKLOG: usize = 64;
 
-/// A network with one listener, the newest one; clones share it.
+/// A network with one listener, the newest one, as the sender of new connections to it; clones share the network.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryNet(Arc<Mutex<Option<mpsc::Sender<DuplexStream>>>>);
 
 impl MemoryNet {
-    /// The only address that there is.
+    /// The only address of this network.
     pub const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7_777);
 
     /// Connects to the listener; `None` if there is none.
     pub fn connect(&self) -> Option<DuplexStream> {
         let (client, server) = tokio::io::duplex(PIPE);
-        self.door().as_ref()?.try_send(server).ok()?;
+        self.listener().as_ref()?.try_send(server).ok()?;
         Some(client)
     }
 
-    fn door(&self) -> MutexGuard<'_, Option<mpsc::Sender<DuplexStream>>> {
+    fn listener(&self) -> MutexGuard<'_, Option<mpsc::Sender<DuplexStream>>> {
         // Every change is a single assignment.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -41,16 +41,16 @@ impl MemoryNet {
 impl Net for MemoryNet {
     fn listen(&self, _: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Listener>>> {
         let (sender, incoming) = mpsc::channel(BACKLOG);
-        *self.door() = Some(sender);
-        let listener: Box<dyn Listener> = Box::new(Door(incoming));
+        *self.listener() = Some(sender);
+        let listener: Box<dyn Listener> = Box::new(MemoryListener(incoming));
         ready(Ok(listener)).boxed()
     }
 }
 
 #[derive(Debug)]
-struct Door(mpsc::Receiver<DuplexStream>);
+struct MemoryListener(mpsc::Receiver<DuplexStream>);
 
-impl Listener for Door {
+impl Listener for MemoryListener {
     fn address(&self) -> SocketAddr {
         MemoryNet::ADDRESS
     }
@@ -59,7 +59,7 @@ impl Listener for Door {
         async {
             match self.0.recv().await {
                 Some(stream) => Ok(Box::new(stream) as Box<dyn Connection>),
-                // Another listener has the door.
+                // A newer listener has replaced this one.
                 None => std::future::pending().await,
             }
         }

@@ -1,7 +1,8 @@
-//! Activity of the processes that an agent has left running, so that a codon waits for those that work, and not for idle servers (HANK-75).
+//! Activity of the processes that an agent has left running, its family. A codon waits for those that work, and not for idle
+//! servers (HANK-75).
 //!
-//! Two samples of the family are compared: whoever has computed or written between them is busy. A process that starts and ends between two samples
-//! is seen only in the figures of the parent that has waited for it.
+//! Two samples of the family are compared: a process that has computed or written between them is busy. A process that starts
+//! and ends between two samples shows only in the figures of its parent, once that has waited for its end.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,13 +10,14 @@ use std::time::Duration;
 use super::sweep::{ProcessSet, living_family};
 use crate::world::system;
 
-/// Divisor of the elapsed time: an idle process computes at most a hundredth of the time, as one does that polls in a loop.
+/// An idle process computes at most the elapsed time divided by this. That allows for polling in a loop.
 const IDLE_DIVISOR: u32 = 100;
 
 /// Use of the machine by the processes that an agent has started, at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FamilyUse {
-    /// Use of each child of the agent with its descendants, and of each process whose parent has ended with its own; the key is the process id.
+    /// Use of each child of the agent, and of each descendant whose parent has ended, by process id. Each includes the use of
+    /// its own descendants.
     pub children: BTreeMap<i32, ChildUse>,
 }
 
@@ -26,7 +28,7 @@ pub struct ChildUse {
     pub processor: Duration,
     /// Bytes written; on Linux with those of descendants that have ended.
     pub written: u64,
-    /// Whether one of the processes takes connections over the network; seen on Linux alone.
+    /// Whether one of the processes takes connections over the network; always false on other systems than Linux.
     pub listens: bool,
 }
 
@@ -61,8 +63,8 @@ impl ChildUse {
     }
 }
 
-/// Samples the descendants of the agent `leader`, which has a session of its own: the processes of that session, those that carry `marker` in their
-/// environment, and their descendants. The agent itself is left out: its own work does not count as left running.
+/// Samples the family of the agent `leader`, which has a session of its own: the processes of that session, those that carry
+/// `marker` in their environment, and their descendants. The agent itself is left out.
 pub(super) fn family_use(leader: i32, marker: &str) -> FamilyUse {
     let family = ProcessSet {
         marker,
@@ -80,10 +82,10 @@ pub(super) fn family_use(leader: i32, marker: &str) -> FamilyUse {
     found
 }
 
-/// Returns the child of `leader` from which `pid` descends. When an ancestor between them has ended, this is the topmost one that still lives, at
-/// least `pid`.
+/// Returns the child of `leader` from which `pid` descends. If an ancestor between them has ended, returns the topmost
+/// living ancestor below it, or `pid` itself.
 fn child_of(leader: i32, mut pid: i32, parents: &BTreeMap<i32, i32>) -> i32 {
-    // The bound ends a circle, which a table may have that was read while process ids were used again.
+    // The bound ends a circle of parents, which is possible if process ids were used again while the table was read.
     for _ in 0..parents.len() {
         match parents.get(&pid) {
             Some(parent) if *parent != leader && parents.contains_key(parent) => pid = *parent,

@@ -1,4 +1,5 @@
-//! Processes of the operating system.
+//! Child processes of the operating system: start, signals, end, and the sweep of what they leave. The parts are in the
+//! modules next to this one.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -27,10 +28,12 @@ use crate::world::system::{self, ChildEnd};
 /// Starts real processes.
 #[derive(Debug, Clone, Default)]
 pub struct ChildSpawner {
+    /// Whether this process is the parent of its orphans, see [`adopting_orphans`](Self::adopting_orphans).
     adopts: bool,
 }
 
-/// The children that a spawner of this process waits for. Where one adopts orphans, all other children are orphans.
+/// Process ids of the children that spawners of this process have started and not reaped. If a spawner adopts orphans, all
+/// other children of this process are orphans.
 static CHILDREN: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 pub(super) fn children() -> MutexGuard<'static, BTreeSet<i32>> {
@@ -58,9 +61,9 @@ impl ChildSpawner {
 
 impl Spawner for ChildSpawner {
     fn spawn(&self, spec: CommandSpec) -> io::Result<SpawnedProcess> {
-        // With a handler, children that end wait for us, even if the process that started us ignores them. Otherwise it
-        // would only wake us up for each orphan of an agent that forks all the time, and leave us no time to stop that
-        // agent.
+        // If SIGCHLD is ignored, the system reaps our children itself, and we could not learn how they ended. A handler
+        // prevents that. In other cases no handler is set: it would wake us up for each orphan of an agent that forks all
+        // the time, and leave us no time to stop that agent.
         if Environment::of_process().ignores_signal(Signal::CHILD.as_raw()) {
             drop(signal(SignalKind::child())?);
         }
@@ -91,7 +94,7 @@ impl Spawner for ChildSpawner {
                 exit: None,
                 writer,
                 adopts: self.adopts,
-                asked: OnceLock::new(),
+                first_signal: OnceLock::new(),
             }),
         })
     }
@@ -111,24 +114,26 @@ fn start(spec: &CommandSpec) -> io::Result<(Child, Pid)> {
     let mut children = until_continued(children());
     let child = command.spawn()?;
     let number = child.id().and_then(|id| i32::try_from(id).ok());
+    // The leader of its own session and group.
     let leader = number.and_then(Pid::from_raw).expect("it was not waited for");
     children.insert(leader.as_raw_nonzero().get());
     Ok((child, leader))
 }
 
-/// Waits until a child of this process has ended: the one that has the number now, which a later one may have when this is awaited.
+/// Waits until the child of this process that has the number `pid` at the call has ended. The number is not looked up again
+/// when the future is awaited, because a later process may have it by then.
 pub fn until_ended(pid: u32) -> impl Future<Output = ()> {
     let child = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let end = child.and_then(|child| ChildEnd::of(child).ok());
     async {
         if let Some(mut end) = end {
-            // Who cannot be watched any more is reaped.
+            // An error shows that the child was reaped.
             let _ = end.reached().await;
         }
     }
 }
 
-/// How often orphans that have ended are reaped while a child works.
+/// Interval at which ended orphans are reaped while a child works.
 const REAPING: Duration = Duration::from_secs(1);
 
 async fn feed(mut stdin: ChildStdin, bytes: Vec<u8>) {
@@ -137,19 +142,24 @@ async fn feed(mut stdin: ChildStdin, bytes: Vec<u8>) {
 }
 
 struct ChildControl {
-    /// Reaped when this is dropped and not before, where the system lets us: until then the number of the leader means its group and its session, and nothing else.
+    /// Reaped only when this value is dropped, where the system allows that. Until then no other process, group or session
+    /// can get the number of the leader.
     child: Child,
     leader: Pid,
     end: ChildEnd,
+    /// See [`CommandSpec::marker`].
     marker: String,
+    /// How the child has ended, once known.
     exit: Option<ProcessExit>,
+    /// The task that writes the bytes of [`Stdin::Bytes`].
     writer: Option<AbortOnDropHandle<()>>,
+    /// As in [`ChildSpawner`].
     adopts: bool,
-    /// When it was asked to end.
-    asked: OnceLock<Instant>,
+    /// Time of the first signal that asked the group to end.
+    first_signal: OnceLock<Instant>,
 }
 
-/// From the first signal to the end of the sweep (S3), with a little left for the rest.
+/// Time from the first signal to the end of the sweep (S3): a little less than the ten seconds of a whole stop.
 const WHOLE_STOP: Duration = Duration::from_millis(9_500);
 
 impl ProcessControl for ChildControl {
@@ -158,7 +168,7 @@ impl ProcessControl for ChildControl {
             if let Some(exit) = self.exit {
                 return Ok(exit);
             }
-            self.until_it_has_ended().await?;
+            self.wait_for_end().await?;
             self.signal_group(GroupSignal::Kill)?;
             let exit = self.end.exit(&mut self.child)?;
             self.exit = Some(exit);
@@ -172,27 +182,27 @@ impl ProcessControl for ChildControl {
         if self.exit.is_some() {
             return Ok(());
         }
-        self.asked.get_or_init(Instant::now);
+        self.first_signal.get_or_init(Instant::now);
         let signal = match signal {
             GroupSignal::Interrupt => Signal::INT,
             GroupSignal::Terminate => Signal::TERM,
             GroupSignal::Kill => Signal::KILL,
         };
         match kill_process_group(self.leader, signal) {
-            // Nothing but the ended leader is left, and some systems do not count it.
+            // Only the ended leader is left in the group, and some systems report it as missing.
             Ok(()) | Err(Errno::SRCH) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
     fn sweep(&mut self) -> BoxFuture<'_, Sweep> {
-        Box::pin(sweep::sweep_all(self.time_to_sweep(), |look| self.find(look)))
+        Box::pin(sweep::sweep_all(self.time_to_sweep(), |depth| self.find(depth)))
     }
 }
 
 impl ChildControl {
-    /// Reaps meanwhile what has become a child of ours and ended.
-    async fn until_it_has_ended(&mut self) -> io::Result<()> {
+    /// Waits until the child has ended; meanwhile reaps adopted orphans that have ended.
+    async fn wait_for_end(&mut self) -> io::Result<()> {
         loop {
             tokio::select! {
                 biased;
@@ -202,13 +212,13 @@ impl ChildControl {
         }
     }
 
-    /// Returns the remains of this child now.
-    fn find(&self, look: SweepDepth<'_>) -> SweepScan {
+    /// Finds the processes that belong to this child and still exist.
+    fn find(&self, depth: SweepDepth<'_>) -> SweepScan {
         let family = ProcessSet {
             marker: &self.marker,
             session: Some(self.leader.as_raw_nonzero().get()),
         };
-        match (look, self.adopts) {
+        match (depth, self.adopts) {
             (SweepDepth::Everywhere, true) => family.find_with_orphans(&children()),
             (SweepDepth::Everywhere, false) => family.find(),
             (SweepDepth::HoldChildren(held), true) => sweep::hold_orphans(&children(), held),
@@ -216,14 +226,14 @@ impl ChildControl {
         }
     }
 
-    /// Returns the remaining time of a whole stop, which is short where the child took long to end.
+    /// Returns the time that is left for the sweep: less if the child took long to end, but at least [`sweep::DEADLINE`].
     fn time_to_sweep(&self) -> Duration {
-        let since = self.asked.get().map(Instant::elapsed).unwrap_or_default();
+        let since = self.first_signal.get().map(Instant::elapsed).unwrap_or_default();
         WHOLE_STOP.saturating_sub(since).max(sweep::DEADLINE)
     }
 }
 
-/// Kills everything that is left. A child that has not ended by then is reaped by tokio, since a drop cannot wait.
+/// Kills the remaining processes. A child that has not ended by then is reaped by tokio, since a drop cannot wait.
 impl Drop for ChildControl {
     fn drop(&mut self) {
         if self.exit.is_none() {
@@ -231,7 +241,7 @@ impl Drop for ChildControl {
             let _ = self.signal_group(GroupSignal::Kill);
             self.find(SweepDepth::Everywhere).kill();
         }
-        // Its number stays noted as long as it may still be reaped.
+        // An unreaped child stays in `CHILDREN`, so that no sweep takes it for an orphan.
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             children().remove(&self.leader.as_raw_nonzero().get());
         }

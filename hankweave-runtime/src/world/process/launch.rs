@@ -15,8 +15,9 @@ use crate::world::system;
 /// The first descriptor that is not one of the three standard ones.
 const FIRST_OTHER: c_uint = 3;
 
-/// Starts a program as S1 requires: in a session of its own, ended together with the thread that starts it. It inherits
-/// nothing but the three standard descriptors, default signals and the user's umask. Dropping the child kills it.
+/// Returns the command that starts a program as S1 requires: in a session of its own, and killed when the thread that started
+/// it ends. The program gets only the three standard descriptors, default signals and the user's umask. Dropping the child
+/// kills it.
 #[expect(
     unsafe_code,
     reason = "no safe interface runs anything in the child, and nobody else can give it all of this"
@@ -56,8 +57,8 @@ fn prepare(parent: Pid, of_user: Option<u32>) -> Result<(), Errno> {
 }
 
 /// Resets descriptors and signals that a child would inherit from the process that started us. Our own descriptors are
-/// closed anyway, but that process may have left others open. It may also have made us ignore signals, as `nohup` does:
-/// that is meant for hankweave itself.
+/// closed anyway, but that process may have left others open. It may also have made us ignore signals, as `nohup` does,
+/// which is meant for hankweave alone.
 #[expect(unsafe_code, reason = "no safe wrapper resets a signal")]
 fn inherit_nothing() {
     system::close_later(FIRST_OTHER);

@@ -1,4 +1,4 @@
-//! Lines of a process, each with a limited length.
+//! Lines of a process's output, in pieces of limited length.
 
 use std::io;
 use std::pin::Pin;
@@ -9,25 +9,29 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 #[derive(Debug)]
 pub struct BoundedLines<R = Pin<Box<dyn AsyncRead + Send>>> {
     reader: BufReader<R>,
+    /// The byte that ends a line.
     end: u8,
+    /// Maximum length of a piece, in bytes.
     longest: usize,
+    /// Bytes of the next piece, read before `next` was cancelled.
     unfinished: Vec<u8>,
+    /// Whether the last piece did not end its line.
     is_begun: bool,
 }
 
 /// A line, or a piece of a longer one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LinePiece {
-    /// Its bytes, without the end of the line.
+    /// Bytes of the piece, without the end of the line.
     pub bytes: Vec<u8>,
-    /// Whether the line begins with it.
+    /// Whether the line begins with this piece.
     pub is_first: bool,
-    /// Whether the line ends with it.
+    /// Whether the line ends with this piece.
     pub is_last: bool,
 }
 
 impl<R: AsyncRead + Unpin> BoundedLines<R> {
-    /// Reads lines that end with `end`. Each has at most `longest` bytes in one piece, including the end.
+    /// Reads lines that end with the byte `end`, in pieces of at most `longest` bytes including that byte.
     pub fn new(stream: R, end: u8, longest: usize) -> Self {
         Self {
             reader: BufReader::with_capacity(64 << 10, stream),
@@ -38,7 +42,7 @@ impl<R: AsyncRead + Unpin> BoundedLines<R> {
         }
     }
 
-    /// The next piece; `None` after the last one.
+    /// The next piece; `None` at the end of the stream.
     ///
     /// # Cancel safety
     ///

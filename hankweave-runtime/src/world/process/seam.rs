@@ -29,7 +29,7 @@ pub(crate) fn marker(disk: &dyn Disk, directory: &Path, run: &RunId, codon: &Cod
     format!("{device}:{number}/{run}/{codon}")
 }
 
-/// The marker of what belongs to the user and not to the run, such as the browser: no sweep of adopted orphans takes it.
+/// The marker of processes that belong to the user and not to the run, such as the browser: no sweep of adopted orphans ends them.
 pub const SPARED_MARKER: &str = "browser";
 
 /// Starts processes.
@@ -42,8 +42,8 @@ pub trait Spawner: Send + Sync + fmt::Debug {
     /// Returns the error of the operating system, such as [`io::ErrorKind::NotFound`] for a missing program or folder.
     fn spawn(&self, spec: CommandSpec) -> io::Result<SpawnedProcess>;
 
-    /// Looks at what the descendants of the agent `pid` do, which carry `marker`; `None` where that cannot be seen. Reads the process table, so it may
-    /// take a moment.
+    /// Samples the activity of the family of the agent `pid`, whose processes carry `marker`; `None` if the spawner cannot.
+    /// Reads the process table, so it may take a moment.
     fn family_use(&self, pid: u32, marker: &str) -> Option<FamilyUse> {
         let _ = (pid, marker);
         None
@@ -77,7 +77,7 @@ pub enum Stdin {
     Closed,
     /// These bytes and then the end. A child that does not read them to the end is no error.
     Bytes(Vec<u8>),
-    /// Open until [`SpawnedProcess::stdin`] is dropped: for a child that takes messages. Others would wait for it.
+    /// Open until [`SpawnedProcess::stdin`] is dropped: for a child that takes messages. Other children would wait for its end.
     Open,
 }
 
@@ -85,7 +85,8 @@ pub enum Stdin {
 pub struct SpawnedProcess {
     /// The process id, which is also the id of its group.
     pub pid: u32,
-    /// When it started, in clock ticks since the machine did: together with `pid` it names this process for good.
+    /// Start of the process, in the unit of [`Identity::start_ticks`](crate::world::identity::Identity::start_ticks): together
+    /// with `pid` it names this process for good.
     pub start_time: u64,
     /// Its standard input, if it is [open](Stdin::Open).
     pub stdin: Option<Pin<Box<dyn AsyncWrite + Send>>>,
@@ -93,7 +94,7 @@ pub struct SpawnedProcess {
     pub stdout: Pin<Box<dyn AsyncRead + Send>>,
     /// Its standard error.
     pub stderr: Pin<Box<dyn AsyncRead + Send>>,
-    /// The handle to its life.
+    /// Handle to wait for the process, signal it and sweep its descendants.
     pub control: Box<dyn ProcessControl>,
 }
 
@@ -109,11 +110,11 @@ impl fmt::Debug for SpawnedProcess {
 /// A signal to a whole process group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupSignal {
-    /// SIGINT: asks as the interrupt key does.
+    /// SIGINT: asks to end, as the interrupt key does.
     Interrupt,
-    /// SIGTERM: asks.
+    /// SIGTERM: asks to end.
     Terminate,
-    /// SIGKILL: does not ask.
+    /// SIGKILL: ends without asking.
     Kill,
 }
 

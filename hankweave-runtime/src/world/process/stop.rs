@@ -1,4 +1,4 @@
-//! Asking a process to end, and making it.
+//! Stopping a process: asking it to end, and killing it if it does not.
 
 use std::io;
 use std::time::Duration;

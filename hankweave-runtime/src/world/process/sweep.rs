@@ -1,7 +1,8 @@
-//! Finding and killing descendants that outlived their agent.
+//! Finding and killing descendants that outlived their agent; also finding those to suspend.
 //!
-//! They are found by the marker in their environment, by their session, by parentage, and, in a process that adopts orphans, because they have become
-//! its children: that finds also those that dropped their environment and detached themselves.
+//! Descendants are found by the marker in their environment, by their session and by their parents. In a process that adopts
+//! orphans they are also found as its children, even if they dropped their environment and detached themselves. To "hold" a
+//! process is to stop it with SIGSTOP, so that it starts nothing more before it is killed.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,35 +18,35 @@ use crate::world::system;
 /// Minimum time for a sweep: a part of the ten seconds of a whole stop (S3).
 pub(super) const DEADLINE: Duration = Duration::from_millis(2_500);
 
-/// How often the process table is read while killed processes disappear.
+/// Interval at which the process table is read while killed processes disappear.
 const INTERVAL: Duration = Duration::from_millis(10);
 
 /// Result of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sweep {
-    /// Processes that were killed.
+    /// Number of processes that were killed.
     pub killed: usize,
-    /// Processes that were still there at the end, because the kernel holds them.
+    /// Number of processes that still existed at the end, because they were stuck in the kernel.
     pub survivors: usize,
 }
 
-/// How many looks in a row have to find nothing.
-const LOOKS: u32 = 2;
+/// Number of scans in a row that must find nothing before a sweep ends.
+const CALM_SCANS: u32 = 2;
 
-/// How closely one looks.
+/// Extent of a scan.
 #[derive(Debug)]
 pub(super) enum SweepDepth<'h> {
-    /// At the whole process table.
+    /// The whole process table.
     Everywhere,
-    /// At our children alone, which takes a small part of the time: a descendant whose parent has ended is one by then. Those that are not held yet
-    /// are held as soon as they are seen, and those that have ended are reaped.
+    /// Our children alone, which takes a small part of the time; an adopted orphan is our child. The scan holds each child
+    /// that is not in this set yet and adds it, and reaps those that have ended.
     HoldChildren(&'h mut BTreeSet<ProcessKey>),
 }
 
 /// Kills and reaps every process that carries `marker`, with its descendants, until none is left or 2.5 seconds are
 /// over. Recovery uses it for the agents of a server that crashed.
 pub async fn sweep_marked(marker: &str) -> Sweep {
-    sweep_all(DEADLINE, |look| match look {
+    sweep_all(DEADLINE, |depth| match depth {
         SweepDepth::Everywhere => ProcessSet {
             marker,
             session: None,
@@ -56,7 +57,7 @@ pub async fn sweep_marked(marker: &str) -> Sweep {
     .await
 }
 
-/// Returns the numbers of the living processes that carry `marker`, with their descendants, in order.
+/// Returns the process ids of the living processes that carry `marker` and of their descendants, in order.
 #[must_use]
 pub fn marked(marker: &str) -> Vec<i32> {
     let session = None;
@@ -69,10 +70,10 @@ pub fn marked(marker: &str) -> Vec<i32> {
 /// Result of one scan of the process table.
 #[derive(Debug, Default)]
 pub(super) struct SweepScan {
-    /// To be killed.
+    /// Processes to be killed.
     living: Vec<Process>,
-    /// Adopted orphans that have ended, some while the table was read. The table may lack a process that such an orphan
-    /// started last, which is ours by now.
+    /// Adopted orphans that have ended, perhaps while the table was read. Then the table may lack a process that such an
+    /// orphan started last and that is our child by now: another scan is needed.
     ended: Vec<i32>,
 }
 
@@ -81,7 +82,7 @@ impl SweepScan {
         self.living.is_empty() && self.ended.is_empty()
     }
 
-    /// Kills those that live without waiting for their end: for a drop, which cannot wait.
+    /// Kills the living processes, without waiting for their end, and reaps the ended ones.
     pub(super) fn kill(&self) {
         for process in &self.living {
             process.kill();
@@ -90,26 +91,26 @@ impl SweepScan {
     }
 }
 
-/// Kills and reaps what `find` finds, until two scans in a row find nothing or the time limit is reached.
+/// Kills and reaps what `find` finds, until [`CALM_SCANS`] scans in a row find nothing or the time limit is reached.
 pub(super) async fn sweep_all(limit: Duration, find: impl Fn(SweepDepth<'_>) -> SweepScan) -> Sweep {
     let deadline = Instant::now() + limit;
     let mut killed = BTreeSet::new();
-    let mut looks = 0;
-    while looks < LOOKS {
+    let mut calm_scans = 0;
+    while calm_scans < CALM_SCANS {
         let found = hold(&find, deadline).await;
         found.kill();
-        killed.extend(found.living.iter().map(Process::name));
-        looks = if found.is_nothing() { looks + 1 } else { 0 };
-        if looks == 0 {
+        killed.extend(found.living.iter().map(Process::key));
+        calm_scans = if found.is_nothing() { calm_scans + 1 } else { 0 };
+        if calm_scans == 0 {
             sleep(INTERVAL).await;
         }
         reap(killed.iter().map(|(pid, _)| pid));
-        if looks == 0 && Instant::now() >= deadline {
+        if calm_scans == 0 && Instant::now() >= deadline {
             break;
         }
     }
-    let survivors = match looks {
-        LOOKS => 0,
+    let survivors = match calm_scans {
+        CALM_SCANS => 0,
         _ => find(SweepDepth::Everywhere).living.len(),
     };
     Sweep {
@@ -120,10 +121,10 @@ pub(super) async fn sweep_all(limit: Duration, find: impl Fn(SweepDepth<'_>) -> 
 
 /// Holds every process that `find` finds, until a scan finds no new one, and returns the result of that scan.
 ///
-/// A process that starts another and ends can vanish before it is killed, and so can the next one. A held process starts
-/// nothing more, not even if the signal arrives in the middle of a fork. So scans repeat at once until each of these
-/// chains is held. Our children are held first: each held chain leaves the processors to us, and its remains would make a
-/// scan of the whole table slow.
+/// A process may start another one and end before it is killed, and so may that one: a chain, which killing alone would never
+/// catch. A held process starts nothing more, not even if the signal arrives in the middle of a fork. So scans repeat without
+/// a pause until each chain is held. Our children are held first: then they use no processor any more, and the processes that
+/// they would start do not make the scans of the whole table slow.
 async fn hold(find: &impl Fn(SweepDepth<'_>) -> SweepScan, deadline: Instant) -> SweepScan {
     let mut held = BTreeSet::new();
     loop {
@@ -133,7 +134,7 @@ async fn hold(find: &impl Fn(SweepDepth<'_>) -> SweepScan, deadline: Instant) ->
         let found = find(SweepDepth::Everywhere);
         let mut is_calm = found.ended.is_empty();
         for process in &found.living {
-            if held.insert(process.name()) {
+            if held.insert(process.key()) {
                 system::signal(process, Signal::STOP);
                 is_calm = false;
             }
@@ -150,11 +151,11 @@ pub(super) fn processes_of(pids: &[i32]) -> impl Iterator<Item = Process> {
     pids.iter().filter_map(|pid| system::process(*pid))
 }
 
-/// Processes of one run: those that carry its marker, those in its session, and all that these have started.
+/// Processes of one codon's agent: those that carry its marker, those in its session, and all their descendants.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProcessSet<'a> {
     pub(super) marker: &'a str,
-    /// The session of a child of this process; none in the search for what an earlier process has left.
+    /// The session of a child of this process; `None` in the search for what an earlier process has left.
     pub(super) session: Option<i32>,
 }
 
@@ -166,12 +167,13 @@ impl ProcessSet<'_> {
         of_ours.map_or(0, |own| own.start_time)
     }
 
+    /// Whether the process is in the session or carries the marker; `begin` is the [earliest start](Self::earliest_start).
     fn has(&self, process: &Process, begin: u64) -> bool {
         self.session == Some(process.session)
             || (process.start_time >= begin && carries(process.pid, self.marker))
     }
 
-    /// The living ones.
+    /// Finds the living processes of the set.
     pub(super) fn find(&self) -> SweepScan {
         let (all, begin) = (others(), self.earliest_start());
         let roots = all.iter().filter(|process| self.has(process, begin));
@@ -182,12 +184,11 @@ impl ProcessSet<'_> {
         }
     }
 
-    /// Finds also every child of ours that is not in `owned`: an orphan that we have adopted, whatever its environment is, except for
-    /// [`SPARED_MARKER`] (S2).
+    /// Like [`find`](Self::find), with every orphan that we have adopted: every child of ours that is not in `owned`, except
+    /// those with the [`SPARED_MARKER`] (S2).
     ///
-    /// When this finds nothing, nothing is left. A descendant that lived when the scan began is a child of ours or has
-    /// one above it, and only we can reap that child. So the scan reads that child as living, or as ended and worth
-    /// another scan.
+    /// If this finds nothing, nothing is left: a descendant that lives is a child of ours or has one above it, and only we
+    /// can reap that child. So the scan finds that child, living or ended.
     pub(super) fn find_with_orphans(&self, owned: &BTreeSet<i32>) -> SweepScan {
         let own_pid = own_pid();
         let (all, begin) = (others(), self.earliest_start());
@@ -205,10 +206,10 @@ impl ProcessSet<'_> {
     }
 }
 
-/// Holds the orphans among our children that are not `held` yet, each as soon as it is seen, reaps those that have ended, and returns both.
+/// Holds the orphans among our children that are not in `held` yet, reaps those that have ended, and returns both kinds.
 ///
-/// The scan competes with the processes it looks for, so little is done for each: most have ended, and a child that only
-/// we reap keeps its number.
+/// The scan competes with the processes it looks for, so it does little for each: most have ended. The number of a child
+/// needs no check, because only we can reap it.
 pub(super) fn hold_orphans(owned: &BTreeSet<i32>, held: &mut BTreeSet<ProcessKey>) -> SweepScan {
     let mut found = SweepScan::default();
     for pid in system::our_children() {
@@ -220,7 +221,7 @@ pub(super) fn hold_orphans(owned: &BTreeSet<i32>, held: &mut BTreeSet<ProcessKey
         } else if !carries(pid, SPARED_MARKER) {
             hold_child(pid);
             if let Some(process) = system::process(pid) {
-                held.insert(process.name());
+                held.insert(process.key());
                 found.living.push(process);
             }
         }
@@ -229,19 +230,20 @@ pub(super) fn hold_orphans(owned: &BTreeSet<i32>, held: &mut BTreeSet<ProcessKey
 }
 
 fn hold_child(pid: i32) {
-    // One that has ended meanwhile is found by the next look.
+    // A child that has ended meanwhile is found by the next scan.
     let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::STOP));
 }
 
-/// Stops everything that this process has started, parents first, and returns what worked until then. What belongs to the user is spared.
+/// Stops all [`descendants`], parents first, until a scan finds no new one or the time limit is reached. Returns those that
+/// were not stopped before.
 pub(super) fn stop_descendants(limit: Duration) -> Vec<Process> {
     let deadline = Instant::now() + limit;
     let (mut seen, mut stopped) = (BTreeSet::new(), Vec::new());
     loop {
-        // One that is in the middle of a start has a child in the next look.
+        // A process that was stopped while it started another has a new child in the next scan.
         let mut is_calm = true;
         for process in descendants() {
-            if seen.insert(process.name()) {
+            if seen.insert(process.key()) {
                 is_calm = false;
                 if !process.is_stopped {
                     system::signal(&process, Signal::STOP);
@@ -255,14 +257,14 @@ pub(super) fn stop_descendants(limit: Duration) -> Vec<Process> {
     }
 }
 
-/// Lets what [`stop_descendants`] has stopped continue. Children come first: a parent that looks finds none that is stopped.
+/// Lets the processes that [`stop_descendants`] has stopped continue. Children come first, so that no parent sees them stopped.
 pub(super) fn continue_all(stopped: &[Process]) {
     for process in stopped.iter().rev() {
         system::signal(process, Signal::CONT);
     }
 }
 
-/// Everything that this process has started, but for what belongs to the user.
+/// Returns the living descendants of this process, without those of the user, which carry [`SPARED_MARKER`].
 fn descendants() -> Vec<Process> {
     let (all, own_pid) = (others(), own_pid());
     let is_root = |process: &&Process| process.parent == own_pid && !carries(process.pid, SPARED_MARKER);
@@ -270,7 +272,7 @@ fn descendants() -> Vec<Process> {
     with_descendants(all, roots)
 }
 
-/// Reaps the orphans that have ended: as long as an agent works they would fill the process table.
+/// Reaps the orphans that have ended: they would fill the process table while an agent works.
 pub(super) fn reap_orphans(owned: &BTreeSet<i32>) {
     let orphans = system::our_children()
         .into_iter()
@@ -278,12 +280,13 @@ pub(super) fn reap_orphans(owned: &BTreeSet<i32>) {
     reap(&orphans.collect::<Vec<i32>>());
 }
 
-/// Number and parent of each living process of a set, with their descendants.
+/// Returns process id and parent of each living process of a set.
 pub(super) fn living_family(family: &ProcessSet<'_>) -> Vec<(i32, i32)> {
     let living = family.find().living.into_iter();
     living.map(|process| (process.pid, process.parent)).collect()
 }
 
+/// Returns the living processes of `all` that are in `family` or descend from a member.
 fn with_descendants(all: Vec<Process>, mut family: BTreeSet<i32>) -> Vec<Process> {
     loop {
         let before = family.len();
@@ -314,7 +317,7 @@ fn own_pid() -> i32 {
 /// Reaps those of `pids` that are our children and have ended, and returns their number.
 fn reap<'p>(pids: impl IntoIterator<Item = &'p i32>) -> usize {
     let pids = pids.into_iter().filter_map(|pid| Pid::from_raw(*pid));
-    // Not every one of them is ours; the others have a parent that reaps them.
+    // For a process that is not our child, `waitpid` fails; its parent reaps it.
     let has_ended = |pid: &Pid| matches!(waitpid(Some(*pid), WaitOptions::NOHANG), Ok(Some(_)));
     pids.filter(has_ended).count()
 }

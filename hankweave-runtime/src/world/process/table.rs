@@ -1,12 +1,13 @@
-//! A process as the table of the system has it.
+//! A process as the process table of the system has it, and questions about it.
 
 use rustix::process::Signal;
 
 use crate::world::system;
 
-/// Unique name of a process: numbers are reused.
+/// Unique key of a process: its process id, which may be reused, and its start time.
 pub(super) type ProcessKey = (i32, u64);
 
+/// A process at the time when the table was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::world) struct Process {
     pub(in crate::world) pid: i32,
@@ -15,16 +16,16 @@ pub(in crate::world) struct Process {
     pub(in crate::world) group: i32,
     /// The session; 0 where it began outside our container.
     pub(in crate::world) session: i32,
-    /// Whether one of its threads still runs. The first one may have ended before the others, and looks like an ended process then.
+    /// Whether one of its threads still runs. If only the first thread has ended, the process looks ended in the table.
     pub(in crate::world) lives: bool,
-    /// A signal has stopped it.
+    /// Whether a signal has stopped it.
     pub(in crate::world) is_stopped: bool,
-    /// In the unit of the system; what started later has no smaller number.
+    /// Start, in the unit of the system; a process that started later has no smaller number.
     pub(in crate::world) start_time: u64,
 }
 
 impl Process {
-    pub(in crate::world) fn name(&self) -> ProcessKey {
+    pub(in crate::world) fn key(&self) -> ProcessKey {
         (self.pid, self.start_time)
     }
 
@@ -32,24 +33,24 @@ impl Process {
         system::signal(self, Signal::KILL);
     }
 
-    /// Whether it lives and no signal has stopped it.
-    pub(super) fn works(&self) -> bool {
-        let now = system::process(self.pid).filter(|now| now.name() == self.name());
+    /// Whether the process lives now and no signal has stopped it.
+    pub(super) fn is_running(&self) -> bool {
+        let now = system::process(self.pid).filter(|now| now.key() == self.key());
         now.is_some_and(|now| now.lives && !now.is_stopped)
     }
 
-    /// Whether it works and suspends itself when it is asked to, as a run does.
+    /// Whether the process runs now, and suspends itself when it gets SIGTSTP, as a run does.
     pub(super) fn suspends_itself(&self) -> bool {
-        self.works() && system::suspends_itself(self.pid)
+        self.is_running() && system::suspends_itself(self.pid)
     }
 
-    /// Whether the marker of the process begins with this text.
-    pub(super) fn has_marker(&self, start: &str) -> bool {
+    /// Whether the marker in the environment of the process begins with this text.
+    pub(super) fn marker_starts_with(&self, start: &str) -> bool {
         system::marker(self.pid).is_some_and(|found| found.starts_with(start.as_bytes()))
     }
 }
 
-/// Whether the marker of a process has this value.
+/// Whether the process carries this marker in its environment.
 pub(super) fn carries(pid: i32, marker: &str) -> bool {
     system::marker(pid).is_some_and(|found| found == marker.as_bytes())
 }
@@ -97,6 +98,6 @@ mod tests {
         let found = system::processes()
             .into_iter()
             .find(|process| process.pid == number);
-        assert!(found.is_some_and(|found| found.lives && !found.is_stopped && found.works()));
+        assert!(found.is_some_and(|found| found.lives && !found.is_stopped && found.is_running()));
     }
 }

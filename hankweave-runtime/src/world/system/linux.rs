@@ -1,4 +1,5 @@
-//! Linux: `/proc`, pidfds, adopted orphans, and children that end with us.
+//! The parts of the world that differ between systems, for Linux: `/proc`, pidfds (descriptors of processes), adopted orphans,
+//! and children that end with us. `portable.rs` is the twin for other systems.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -52,7 +53,7 @@ pub(super) fn sync_file_system(file: impl AsFd) -> io::Result<()> {
     Ok(rustix::fs::syncfs(file)?)
 }
 
-/// Starts to write a part of a file to the disk.
+/// Lets the system start to write a part of a file to the disk: `length` bytes from offset `from` on.
 pub(super) fn send_on(file: &File, from: u64, length: u64) {
     // This is advice: a system that ignores it writes the part later.
     let _ = fadvise(file, from, NonZeroU64::new(length), Advice::DontNeed);
@@ -63,7 +64,8 @@ pub(super) fn process(pid: i32) -> Option<Process> {
     parse(pid, str::from_utf8(&read(pid, "stat")?).ok()?)
 }
 
-/// The name in the second field may hold spaces and brackets, so the rest begins after the last bracket.
+/// Parses `/proc/PID/stat`. The name in the second field may hold spaces and brackets, so the other fields begin after the
+/// last bracket.
 fn parse(pid: i32, stat: &str) -> Option<Process> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?;
@@ -92,7 +94,7 @@ pub(super) fn processes() -> Vec<Process> {
         .collect()
 }
 
-/// Whether a process that can be signalled has ended: it is there until its parent reaps it.
+/// Whether a process that can be signalled has ended: it stays in the table until its parent reaps it.
 pub(super) fn has_ended(pid: i32) -> bool {
     process(pid).is_some_and(|process| !process.lives)
 }
@@ -107,7 +109,7 @@ pub(super) fn marker(pid: i32) -> Option<Vec<u8>> {
     environment.split(|byte| *byte == 0).find_map(value)
 }
 
-/// Whether it catches SIGTSTP.
+/// Whether the process suspends itself, which shows in that it catches SIGTSTP.
 pub(super) fn suspends_itself(pid: i32) -> bool {
     let status = read(pid, "status").unwrap_or_default();
     let status = String::from_utf8_lossy(&status);
@@ -125,8 +127,8 @@ pub(super) fn signal(meant: &Process, signal: Signal) {
     let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
         return;
     };
-    if process(meant.pid).is_some_and(|now| now.name() == meant.name()) {
-        // The process may end by itself in between, and the next scan of the table shows which ones are left.
+    if process(meant.pid).is_some_and(|now| now.key() == meant.key()) {
+        // Fails if the process has ended by itself since; the next scan of the table shows which processes are left.
         let _ = pidfd_send_signal(&pidfd, signal);
     }
 }
@@ -165,7 +167,7 @@ impl ChildEnd {
         self.0.readable().await.map(drop)
     }
 
-    /// How it has ended. It stays unreaped.
+    /// Returns how the child has ended, and leaves it unreaped.
     pub(super) fn exit(&self, _child: &mut Child) -> io::Result<ProcessExit> {
         let unreaped = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let status = waitid(WaitId::PidFd(self.0.get_ref().as_fd()), unreaped)?;
@@ -177,25 +179,26 @@ impl ChildEnd {
     }
 }
 
-/// Number of bytes by which a child may write ahead of us. So a child that writes much at once is not woken up for every 64 KiB.
+/// Length of a widened pipe, in bytes. With the usual 64 KiB a child that writes much would have to wait for us more often.
 const PIPE_BYTES: usize = 1 << 20;
 
+/// Makes the buffer of a pipe larger.
 pub(super) fn widen(pipe: impl AsFd) {
-    // Less is what the system gives to users with many pipes, and it does.
+    // The system refuses this to users with many pipes; the usual length is enough.
     let _ = fcntl_setpipe_size(pipe, PIPE_BYTES);
 }
 
-/// Ends this process, a child before its program, with the thread that has started it.
+/// Makes the system kill this process, a child before its program, when the thread that started it ends.
 pub(super) fn end_with(parent: Pid) -> Result<(), Errno> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     match getppid() == Some(parent) {
         true => Ok(()),
-        // The parent was killed before the line above could take effect.
+        // The parent ended before the line above took effect.
         false => Err(Errno::SRCH),
     }
 }
 
-/// Closes descriptors from this one on when this process becomes its program.
+/// Closes the descriptors from `first` on when this process, a child, becomes its program.
 #[expect(unsafe_code, reason = "no safe wrapper marks a range of descriptors")]
 pub(super) fn close_later(first: c_uint) {
     // SAFETY: plain numbers. Descriptors are only marked, and not used after the exec; a kernel before 5.11 refuses,
@@ -222,9 +225,10 @@ pub(super) fn usage(pid: i32) -> ChildUse {
 /// Length of a tick of the times in `/proc`, which programs see as a hundredth of a second on every system.
 const TICK: Duration = Duration::from_millis(10);
 
-/// State of a socket that listens, in the tables of the system.
+/// State of a listening socket, in `/proc/PID/net/tcp`.
 const LISTENS: &str = "0A";
 
+/// Returns the processor time of the process and of its children that have ended.
 fn processor(pid: i32) -> Option<Duration> {
     let stat = read(pid, "stat")?;
     let stat = str::from_utf8(&stat).ok()?.rsplit_once(')')?.1;
@@ -234,6 +238,7 @@ fn processor(pid: i32) -> Option<Duration> {
     Some(TICK * ticks)
 }
 
+/// Returns the number of bytes that the process has written.
 fn written(pid: i32) -> Option<u64> {
     let io = read(pid, "io")?;
     let mut lines = str::from_utf8(&io).ok()?.lines();
@@ -254,10 +259,11 @@ fn listens(pid: i32) -> bool {
     !sockets.is_empty()
         && ["net/tcp", "net/tcp6"]
             .iter()
-            .any(|table| takes(pid, table, &sockets))
+            .any(|table| has_listener(pid, table, &sockets))
 }
 
-fn takes(pid: i32, table: &str, sockets: &BTreeSet<String>) -> bool {
+/// Whether one of `sockets`, named by their inodes, listens according to this table.
+fn has_listener(pid: i32, table: &str, sockets: &BTreeSet<String>) -> bool {
     let table = read(pid, table).unwrap_or_default();
     let table = String::from_utf8_lossy(&table);
     table.lines().skip(1).any(|line| {
@@ -266,8 +272,8 @@ fn takes(pid: i32, table: &str, sockets: &BTreeSet<String>) -> bool {
     })
 }
 
-/// Reads a file about a process. The system reports no lengths, so none is asked for (`take`), and most files are shorter
-/// than the first read.
+/// Reads a file about a process. The system reports no length for it, so `take` keeps `read_to_end` from asking for one. Most
+/// files are shorter than the first read.
 fn read(pid: i32, name: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(4096);
     let file = File::open(format!("/proc/{pid}/{name}")).ok()?;

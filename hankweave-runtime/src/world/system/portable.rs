@@ -1,4 +1,5 @@
-//! Any other Unix, such as macOS. Linux has it as well with the feature `portable`, where tests play the stories of a run on it (S13).
+//! The parts of the world that differ between systems, for any Unix but Linux, such as macOS; `linux.rs` is the twin. The
+//! feature `portable` selects this file on Linux as well, for tests (S13).
 
 use std::fs::File;
 use std::io;
@@ -23,12 +24,12 @@ pub(super) const WEAKER: &[&str] = &[
     "a server that an agent leaves running is waited for like other work in the background",
 ];
 
-/// None: start times of processes are times of day here, which no other boot has.
+/// Returns `None`: none is needed, because start times of processes are times of day here, which no other boot has.
 pub(super) fn boot_id() -> Option<String> {
     None
 }
 
-/// None: all processes of the machine can be seen.
+/// Returns `None`: all processes of the machine are in one name space.
 pub(super) fn pid_namespace() -> Option<String> {
     None
 }
@@ -73,24 +74,24 @@ pub(super) fn send_on(_file: &File, _from: u64, _length: u64) {}
 /// The process with this number.
 pub(super) fn process(pid: i32) -> Option<Process> {
     let wanted = sysinfo::Pid::from_u32(u32::try_from(pid).ok()?);
-    let table = read_table(ProcessesToUpdate::Some(&[wanted]), nothing());
+    let table = read_table(ProcessesToUpdate::Some(&[wanted]), basic_facts());
     table.process(wanted).map(entry)
 }
 
 /// All processes.
 pub(super) fn processes() -> Vec<Process> {
-    let table = read_table(ProcessesToUpdate::All, nothing());
+    let table = read_table(ProcessesToUpdate::All, basic_facts());
     table.processes().values().map(entry).collect()
 }
 
-/// Only what every reading of the table has.
-fn nothing() -> ProcessRefreshKind {
+/// Reads only the facts that every reading of the table gives.
+fn basic_facts() -> ProcessRefreshKind {
     ProcessRefreshKind::nothing().without_tasks()
 }
 
-fn read_table(which: ProcessesToUpdate<'_>, at: ProcessRefreshKind) -> System {
+fn read_table(which: ProcessesToUpdate<'_>, facts: ProcessRefreshKind) -> System {
     let mut table = System::new();
-    table.refresh_processes_specifics(which, true, at);
+    table.refresh_processes_specifics(which, true, facts);
     table
 }
 
@@ -126,7 +127,7 @@ pub(super) fn has_ended(pid: i32) -> bool {
 /// The marker variable in the environment of a process; macOS hides that of its own programs, such as `/bin/sh`.
 pub(super) fn marker(pid: i32) -> Option<Vec<u8>> {
     let pid = sysinfo::Pid::from_u32(u32::try_from(pid).ok()?);
-    let environment = nothing().with_environ(UpdateKind::Always);
+    let environment = basic_facts().with_environ(UpdateKind::Always);
     let table = read_table(ProcessesToUpdate::Some(&[pid]), environment);
     let value = |variable: &std::ffi::OsString| -> Option<Vec<u8>> {
         let value = variable
@@ -143,7 +144,7 @@ pub(super) fn suspends_itself(pid: i32) -> bool {
         let pid = sysinfo::Pid::from_u32(pid);
         let table = read_table(
             ProcessesToUpdate::Some(&[pid]),
-            nothing().with_exe(UpdateKind::Always),
+            basic_facts().with_exe(UpdateKind::Always),
         );
         Some(table.process(pid)?.exe()?.to_owned())
     };
@@ -151,11 +152,12 @@ pub(super) fn suspends_itself(pid: i32) -> bool {
     own.is_some() && own == u32::try_from(pid).ok().and_then(program)
 }
 
-/// Signals this process: it is compared first, and an id is not used again in the moment between.
+/// Signals exactly this process: its key is compared first. These systems do not reuse an id so soon that another process
+/// could have it by then.
 pub(super) fn signal(meant: &Process, signal: Signal) {
-    let is_meant = process(meant.pid).is_some_and(|now| now.name() == meant.name());
+    let is_meant = process(meant.pid).is_some_and(|now| now.key() == meant.key());
     if let Some(pid) = Pid::from_raw(meant.pid).filter(|_| is_meant) {
-        // The process may end by itself in between, and the next scan of the table shows which ones are left.
+        // Fails if the process has ended by itself since; the next scan of the table shows which processes are left.
         let _ = kill_process(pid, signal);
     }
 }
@@ -165,7 +167,7 @@ pub(super) fn adopt_orphans() -> io::Result<bool> {
     Ok(false)
 }
 
-/// None: nothing is adopted.
+/// Returns none: these systems let no process adopt orphans.
 pub(super) fn our_children() -> Vec<i32> {
     Vec::new()
 }
@@ -173,7 +175,7 @@ pub(super) fn our_children() -> Vec<i32> {
 /// End of a child that is not reaped yet.
 pub(super) struct ChildEnd {
     leader: Pid,
-    /// Reports that some child has ended.
+    /// Reports that any child has ended.
     ends: SignalStream,
 }
 
@@ -207,7 +209,7 @@ impl ChildEnd {
     }
 }
 
-/// Nothing: pipes have the length that the system gives them.
+/// Does nothing: pipes have the length that the system gives them.
 pub(super) fn widen(_pipe: impl AsFd) {}
 
 /// Does nothing: no signal reports to a child that its parent has ended.
@@ -215,10 +217,10 @@ pub(super) fn end_with(_parent: Pid) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Highest number of descriptors that are closed. macOS gives a process no more unless it is configured to.
+/// Maximum number of descriptors that are closed. macOS allows a process no more unless it is configured to.
 const MOST_DESCRIPTORS: u64 = 10_240;
 
-/// Closes descriptors from this one on when this process becomes its program.
+/// Closes the descriptors from `first` on when this process, a child, becomes its program.
 #[expect(unsafe_code, reason = "nobody owns the descriptors that are marked here")]
 pub(super) fn close_later(first: c_uint) {
     let most = getrlimit(Resource::Nofile).current.unwrap_or(MOST_DESCRIPTORS);
@@ -235,7 +237,7 @@ pub(super) fn usage(pid: i32) -> ChildUse {
     let pid = sysinfo::Pid::from_u32(u32::try_from(pid).unwrap_or_default());
     let table = read_table(
         ProcessesToUpdate::Some(&[pid]),
-        nothing().with_cpu().with_disk_usage(),
+        basic_facts().with_cpu().with_disk_usage(),
     );
     table
         .process(pid)

@@ -1,4 +1,4 @@
-//! Files that grow while they are kept twice.
+//! Files of a state directory that are open for appending, and kept in the spare record at the same time.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,23 +7,24 @@ use std::sync::Arc;
 use super::super::{AppendFile, Disk, RealDisk, SyncFile};
 use super::{Inner, Spare, exists};
 
-/// An open file of a state directory. Each write goes to the file that both names lead to, and puts the record back if a
-/// name is missing.
+/// An open file of a state directory. Before each change, a missing name of the file is put back. A file and its hard link
+/// in the spare record are changed by one write, a copy by a second write.
 #[derive(Debug)]
 pub(super) struct SparedFile {
     file: Box<dyn AppendFile>,
+    /// Path in the state directory.
     path: PathBuf,
     /// Path in the spare record.
-    second: PathBuf,
-    /// The file there, where it is another one, on another file system.
+    spare_path: PathBuf,
+    /// The file at `spare_path` if it is a copy, because the spare record is on another file system.
     copy: Option<Box<dyn AppendFile>>,
     spare: Arc<Spare>,
 }
 
 impl SparedFile {
-    /// Keeps `file`, which was opened for `path` and may already be the one in the spare record.
+    /// Keeps `file`, which was opened for `path`. It may be the file of the spare record, if only that has it.
     pub(super) fn boxed(file: Box<dyn AppendFile>, path: &Path, spare: Arc<Spare>) -> Box<dyn AppendFile> {
-        let Some(second) = spare.second(path) else {
+        let Some(spare_path) = spare.spare_path(path) else {
             return file;
         };
         if !spare.is_watched(path) {
@@ -33,64 +34,64 @@ impl SparedFile {
         let mut kept = Self {
             file,
             path: path.to_owned(),
-            second,
+            spare_path,
             copy: None,
             spare: Arc::clone(&spare),
         };
-        spare.with(|inner| kept.pair(inner));
+        spare.with(|inner| kept.ensure_spare_file(inner));
         Box::new(kept)
     }
 
-    /// Makes sure that the spare record has the file as well.
-    fn pair(&mut self, inner: &mut Inner) {
+    /// Makes sure that the spare record has the file as well: as a second name, or as a copy that is opened here.
+    fn ensure_spare_file(&mut self, inner: &mut Inner) {
         self.copy = None;
-        if inner.given_up || self.file.is_at(&self.second) || !self.spare.keep(inner, &self.path) {
+        if inner.given_up || self.file.is_at(&self.spare_path) || !self.spare.keep(inner, &self.path) {
             return;
         }
-        if !self.file.is_at(&self.second) {
-            match open_at(&self.second, self.file.length()) {
+        if !self.file.is_at(&self.spare_path) {
+            match open_at(&self.spare_path, self.file.length()) {
                 Ok(copy) => self.copy = Some(copy),
                 Err(error) => self.spare.give_up(inner, &error),
             }
         }
     }
 
-    /// Puts the record back if a name of the file is missing, and continues in the file that has the name then.
+    /// Puts the record back if a name of the file is missing, and continues in the file that has the name `path` then.
     ///
-    /// While a removal continues, the name may be lost again. The spare record has the file until the next write.
-    fn stand(&mut self, inner: &mut Inner) -> io::Result<()> {
+    /// While a removal continues, the name may be lost again. Then the file of the spare record is used until the next write.
+    fn ensure_names(&mut self, inner: &mut Inner) -> io::Result<()> {
         let names = if self.copy.is_some() { 1 } else { 2 };
         if inner.given_up || self.file.links().is_none_or(|links| links >= names) {
             return Ok(());
         }
         if !self.file.is_at(&self.path) {
             if !self.spare.put_back(inner) {
-                return Err(gone(&self.path));
+                return Err(lost(&self.path));
             }
             let length = self.file.length();
-            let back = match inner.is_pending {
-                true => None,
-                // Opening would make an empty file.
-                false if !exists(&self.path) => None,
-                false => open_at(&self.path, length).ok(),
+            // A missing file is not opened: that would make an empty one.
+            let put_back = match !inner.is_pending && exists(&self.path) {
+                true => open_at(&self.path, length).ok(),
+                false => None,
             };
-            match back {
+            match put_back {
                 Some(file) => self.file = file,
-                // Removed again, so the spare record continues alone.
-                None if !self.file.is_at(&self.second) => self.file = open_at(&self.second, length)?,
+                // The file was removed again, so that of the spare record continues alone.
+                None if !self.file.is_at(&self.spare_path) => self.file = open_at(&self.spare_path, length)?,
                 None => {}
             }
         }
-        self.pair(inner);
+        self.ensure_spare_file(inner);
         Ok(())
     }
 
     /// Runs a step that changes the file, also on the copy.
     fn change(&mut self, step: impl Fn(&mut dyn AppendFile) -> io::Result<()>) -> io::Result<()> {
         let spare = Arc::clone(&self.spare);
-        // Nothing is put back between the check of the names and the step: the file might be copied too early.
+        // Under one lock, so that nothing is put back between the check of the names and the step: a copy made in between
+        // would lack the change.
         spare.with(|inner| {
-            self.stand(inner)?;
+            self.ensure_names(inner)?;
             step(&mut *self.file)?;
             if let Some(copy) = &mut self.copy
                 && let Err(error) = step(&mut **copy)
@@ -103,19 +104,19 @@ impl SparedFile {
     }
 }
 
-/// Opens a file that has at least `length` bytes, to continue after these.
+/// Opens a file to continue after its first `length` bytes; fails if it has fewer.
 fn open_at(path: &Path, length: u64) -> io::Result<Box<dyn AppendFile>> {
     let mut file = RealDisk.open_append(path)?;
     if file.length() < length {
-        return Err(gone(path));
+        return Err(lost(path));
     }
     file.rewind(length)?;
     Ok(file)
 }
 
-fn gone(path: &Path) -> io::Error {
-    let gone = format!("`{}` is gone and cannot be put back", path.display());
-    io::Error::new(io::ErrorKind::NotFound, gone)
+fn lost(path: &Path) -> io::Error {
+    let message = format!("`{}` is gone and cannot be put back", path.display());
+    io::Error::new(io::ErrorKind::NotFound, message)
 }
 
 impl AppendFile for SparedFile {

@@ -1,14 +1,17 @@
 //! The spare record: a second copy of the state directory, outside of the workspace, for as long as a process works there (P11).
 //!
 //! Agents run commands such as `git clean -ffdx` and `rm -rf .hankweave`. So each file that is written through a
-//! [`SparedDisk`] has a second name in a folder of the user's: a hard link where that is possible, else a copy. Other
-//! files, such as checkpoints, are [mirrored](Spare::follow). Missing files are put back from there: at the next write to
-//! a file that has lost a name, when a file is not found, when the lock is checked, and when the runner
-//! [looks](Spare::look). While a removal continues, new writes go to the spare record alone.
+//! [`SparedDisk`] has a second name in a folder of the user's: a hard link where that is possible, else a copy. Files that
+//! are written in another way, such as checkpoints, are [mirrored](Spare::follow) later. Missing files are put back from
+//! the spare record: at the next write to a file that has lost a name, when a file is not found, when the lock is checked,
+//! and when the runner asks for it ([`Spare::restore_missing`]). While a removal continues, new writes go to the spare
+//! record alone.
 //!
-//! The folder is called after the workspace, by its number and its birth, which a move keeps and a copy does not. It is
-//! locked while a process works, so no other process starts while the state directory is missing. It is removed when that
-//! process releases the directory. After a crash it stays for the next start.
+//! The folder of a spare record is named by inode and time of birth of the workspace, which a move keeps and a copy does
+//! not. The folder is locked while a process works, so no other process starts while the state directory is missing. It is
+//! removed when that process releases the state directory. After a crash it stays for the next start.
+//!
+//! In this module "the record" is the content of the state directory, and a file is "kept" if the spare record has it too.
 
 mod file;
 mod place;
@@ -35,27 +38,29 @@ use self::tree::Mirrored;
 const STATE: [&str; 3] = ["state.json", "state.json.bak", LOG];
 const LOG: &str = "state.log";
 
-/// A longer file is compared with none, in bytes.
+/// Longest file that is compared with another one, in bytes.
 const MAX_COMPARED: u64 = MAX_STATE_BYTES as u64;
 
-/// The repository of checkpoints, which git's own formats are written into.
+/// The repository of checkpoints, which is not written through the disk.
 const CHECKPOINTS: &str = "checkpoints";
+/// Folder of the journal.
 const EVENTS: &str = "events";
 const RUNS: &str = "runs";
 
-/// Folder of our own log. A writer of it holds what putting back needs, so its files are not watched.
+/// Folder of our own log. Its files are not [watched](Spare::is_watched): putting back writes messages to this log, while
+/// a writer of the log would wait for putting back.
 const LOGS: &str = "logs";
 
-/// Folder of agents' temporary files, and the sessions in it, which alone are kept twice.
+/// Folder of agents' temporary files, and the only folder in it that is kept twice.
 const TEMPORARY: &str = "tmp";
 const SESSIONS: &str = "tmp/scripted-sessions";
 
-/// Whether the entry `place` of a state directory is kept twice.
+/// Whether the entry at `place`, relative to the state directory, is kept twice.
 fn is_kept(place: &Path) -> bool {
     !place.starts_with(TEMPORARY) || place == Path::new(TEMPORARY) || place.starts_with(SESSIONS)
 }
 
-/// Whether `place` is or is in a folder whose files are all written through the disk.
+/// Whether `place`, relative to the state directory, is a folder whose files are all written through the disk, or inside one.
 fn is_written_through(place: &Path) -> bool {
     [EVENTS, RUNS, LOGS]
         .iter()
@@ -77,21 +82,22 @@ fn has_state(state_dir: &Path) -> bool {
 /// The spare records of the state directories that this process holds.
 #[derive(Debug, Default)]
 pub struct Spares {
-    /// The folder of all of them; `None` where the user has none.
+    /// The folder of all spare records of the user; `None` if there is no place for one.
     records: Option<PathBuf>,
+    /// The open spare records, by their state directories.
     open: RwLock<HashMap<PathBuf, Arc<Spare>>>,
 }
 
 /// The answer to [`Spares::open`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum OpenedSpare {
-    /// There is no place for one: nothing can be put back.
+    /// There is no place for a spare record: nothing can be put back.
     None,
-    /// Another process works in this workspace; its copy of the state directory.
+    /// Another process works in this workspace; the path is its copy of the state directory.
     Held(PathBuf),
-    /// It is kept from now on.
+    /// The spare record is kept from now on.
     Kept {
-        /// A killed process had left the state directory without its record, which was put back.
+        /// Whether the record was put back, which was missing after a process was killed.
         put_back: bool,
     },
 }
@@ -99,9 +105,9 @@ pub enum OpenedSpare {
 /// The spare record of one state directory.
 pub struct Spare {
     state_dir: PathBuf,
-    /// The folder called after the workspace.
+    /// The folder of this spare record, named after the workspace.
     folder: PathBuf,
-    /// The copy of the state directory inside, with the state directory's name.
+    /// The copy of the state directory, in `folder` under the state directory's name.
     copy: PathBuf,
     /// Keeps other processes out until it is dropped.
     _lock: Arc<dyn DirLockGuard>,
@@ -112,19 +118,20 @@ pub struct Spare {
 struct Inner {
     /// The lock on the state directory, once it is taken.
     guard: Option<Arc<dyn DirLockGuard>>,
+    /// The folders that were mirrored; empty before the first time.
     mirrored: Mirrored,
-    /// A file could not be kept twice, so nothing is put back any more.
+    /// Whether a file could not be kept twice, so that nothing is put back any more.
     given_up: bool,
-    /// A removal continued while files were put back.
+    /// Whether a removal continued while files were put back, so that some may be missing again.
     is_pending: bool,
-    /// Files were put back since the runner asked last.
+    /// Whether files were put back since the runner asked last.
     has_put_back: bool,
-    /// Lines for our own log, written later: the log is one of the files. An error holds a warning.
+    /// Lines for our own log, written after the work: the log is itself a kept file. An error is a warning.
     messages: Vec<Result<String, String>>,
 }
 
 impl Spares {
-    /// Keeps them in the folder `records`.
+    /// Returns spare records that will be in the folder `records`.
     #[must_use]
     pub fn new(records: Option<PathBuf>) -> Self {
         Self {
@@ -133,21 +140,21 @@ impl Spares {
         }
     }
 
-    /// Starts to keep the spare record of `state_dir`, whose parent must exist. Without a place for one nothing is lost but the protection.
+    /// Starts to keep the spare record of `state_dir`, whose parent must exist. Without a place for one only the protection is lost.
     ///
-    /// The record that an unclean end has left is put back first, for entries that the state directory lacks as a whole.
+    /// If an unclean end has left a spare record, the entries that the state directory lacks as a whole are put back first.
     pub fn open(&self, state_dir: &Path) -> OpenedSpare {
         let Some(records) = &self.records else {
             return OpenedSpare::None;
         };
-        // An earlier attempt to take the directory may have left one in this process.
+        // An earlier attempt of this process to lock the directory may have left a spare record in the table.
         self.table_mut()
             .retain(|known, spare| known != state_dir || spare.with(|inner| inner.guard.is_some()));
         let opened = self.try_to_open(records, state_dir).unwrap_or_else(|error| {
             tracing::warn!(%error, records = %records.display(), "no spare record is kept");
             OpenedSpare::None
         });
-        // Only now: a project that was moved has its own by now, under its new path.
+        // After opening: if this project was moved, opening has noted its new path, so that its spare record is not pruned.
         place::prune(records);
         opened
     }
@@ -173,8 +180,8 @@ impl Spares {
         Ok(OpenedSpare::Kept { put_back })
     }
 
-    /// Puts back what a killed process has left in the spare record of `state_dir`, an absolute path, for a command that only looks. Returns whether
-    /// there was something to put back; the spare record stays for the next start.
+    /// Puts back what a killed process has left in the spare record of `state_dir`, an absolute path, for a command that only
+    /// reads the state directory. Returns whether anything was missing; the spare record stays for the next start.
     pub fn restore(&self, state_dir: &Path) -> bool {
         let Some(records) = &self.records else {
             return false;
@@ -184,7 +191,7 @@ impl Spares {
                 return Ok(false);
             };
             let copy = folder.join(state_dir.file_name().unwrap_or_default());
-            // Without the lock first: a start at this moment must not find it taken.
+            // A check without the lock comes first, so that a start at this moment seldom finds the lock taken.
             if lacking_at_start(&copy, state_dir)?.is_empty() {
                 return Ok(false);
             }
@@ -199,7 +206,7 @@ impl Spares {
         })
     }
 
-    /// The spare record that keeps `path`, if it is a state directory or inside one.
+    /// The spare record that keeps `path`, if `path` is an open state directory or inside one.
     #[must_use]
     pub fn of(&self, path: &Path) -> Option<Arc<Spare>> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
@@ -210,7 +217,8 @@ impl Spares {
         found.or_else(|| open.get(state_dir_of(path)?)).cloned()
     }
 
-    /// Stops keeping the spare record of `state_dir`, after a last look, and removes it unless it is still needed.
+    /// Stops keeping the spare record of `state_dir`, after putting back missing files. Removes the spare record, unless it is
+    /// still needed or files are still missing.
     pub fn close(&self, state_dir: &Path, is_needed: bool) {
         let Some(spare) = self.table_mut().remove(state_dir) else {
             return;
@@ -229,9 +237,9 @@ impl Spares {
     }
 }
 
-/// Returns the entries that a killed process could not put back: those that the state directory lacks altogether.
+/// Returns the names of the entries that the state directory lacks, because a killed process could not put them back.
 ///
-/// Empty when they do not matter: a start makes small ones again.
+/// Empty if no important one is among them: a start makes the others again.
 fn lacking_at_start(copy: &Path, state_dir: &Path) -> io::Result<Vec<OsString>> {
     if !has_state(copy) {
         return Ok(Vec::new());
@@ -243,13 +251,15 @@ fn lacking_at_start(copy: &Path, state_dir: &Path) -> io::Result<Vec<OsString>> 
     };
     let mut lacking = RealDisk.list_dir(copy)?;
     lacking.retain(|name| lacks(name));
-    let matters = |name: &OsStr| is_state(name) || [CHECKPOINTS, EVENTS, RUNS].iter().any(|one| *one == name);
-    if !lacking.iter().any(|name| matters(name)) {
+    let is_important =
+        |name: &OsStr| is_state(name) || [CHECKPOINTS, EVENTS, RUNS].iter().any(|one| *one == name);
+    if !lacking.iter().any(|name| is_important(name)) {
         lacking.clear();
     }
     Ok(lacking)
 }
 
+/// Puts back what [`lacking_at_start`] returns; returns whether anything was missing.
 fn put_back_at_start(copy: &Path, state_dir: &Path) -> io::Result<bool> {
     let lacking = lacking_at_start(copy, state_dir)?;
     if lacking.is_empty() {
@@ -260,7 +270,7 @@ fn put_back_at_start(copy: &Path, state_dir: &Path) -> io::Result<bool> {
 }
 
 impl Spare {
-    /// Makes it equal to the state directory: at a start, before files are open.
+    /// Makes the spare record equal to the state directory: at a start, before files are open.
     pub fn start(&self) {
         self.with(|inner| {
             inner.mirrored.clear();
@@ -268,16 +278,18 @@ impl Spare {
         });
     }
 
-    /// Keeps what has been written in another way than through the disk: checkpoints, archives, sessions. Only folders that have changed are read.
+    /// Keeps the files that were written in another way than through the disk: checkpoints, archives, sessions. Only folders
+    /// that have changed are read.
     pub fn follow(&self) {
         self.with(|inner| {
-            // From the rest of a record nothing can be learnt.
-            if !self.is_missed(inner) {
+            // Mirroring an incomplete record would remove the missing files from the spare record.
+            if !self.is_incomplete(inner) {
                 self.mirror(inner);
             }
         });
     }
 
+    /// Makes the spare record equal to the state directory, unless it was given up.
     fn mirror(&self, inner: &mut Inner) {
         if !inner.given_up
             && let Err(error) = tree::mirror(&self.state_dir, &self.copy, &mut inner.mirrored)
@@ -289,7 +301,7 @@ impl Spare {
     /// Puts back missing files, after work in which agents could have removed them.
     pub fn restore_missing(&self) {
         self.with(|inner| {
-            if self.is_missed(inner) || tree::lacks(&self.state_dir, &self.copy, &inner.mirrored) {
+            if self.is_incomplete(inner) || tree::lacks(&self.state_dir, &self.copy, &inner.mirrored) {
                 self.put_back(inner);
             }
         });
@@ -301,27 +313,27 @@ impl Spare {
         self.with(|inner| std::mem::take(&mut inner.has_put_back))
     }
 
-    /// Removes what was removed as a whole folder.
+    /// Removes from the spare record a folder that was removed from the state directory as a whole.
     pub fn forget_folder(&self, path: &Path) {
-        if let Some(second) = self.second(path).filter(|second| *second != self.copy) {
+        if let Some(second) = self.spare_path(path).filter(|second| *second != self.copy) {
             place::remove(&second);
         }
     }
 
-    /// Whether the state directory itself, or one of its entries, is missing.
-    fn is_missed(&self, inner: &Inner) -> bool {
-        let is_there = inner.guard.as_ref().is_none_or(|guard| guard.still_guards());
-        inner.is_pending || !is_there || tree::lacks_entries(&self.state_dir, &self.copy)
+    /// Whether the state directory itself, or one of its direct entries, is missing, or a removal may continue.
+    fn is_incomplete(&self, inner: &Inner) -> bool {
+        let exists = inner.guard.as_ref().is_none_or(|guard| guard.still_guards());
+        inner.is_pending || !exists || tree::lacks_entries(&self.state_dir, &self.copy)
     }
 
-    /// Whether everything is in the state directory, after putting back missing files.
+    /// Whether everything is in the state directory, after putting back missing files; true also after giving up.
     fn is_whole(&self) -> bool {
         self.with(|inner| {
-            inner.given_up || !self.is_missed(inner) || (self.put_back(inner) && !inner.is_pending)
+            inner.given_up || !self.is_incomplete(inner) || (self.put_back(inner) && !inner.is_pending)
         })
     }
 
-    /// Whether the lock is held on the directory of this name, which is put back if it is missing.
+    /// Whether we hold the lock on the directory at the path of the state directory, or could put back a missing directory.
     fn still_guards(&self) -> bool {
         self.with(|inner| match &inner.guard {
             Some(guard) => guard.still_guards() || self.put_back(inner),
@@ -329,8 +341,8 @@ impl Spare {
         })
     }
 
-    /// Puts the record back if the lack of `path` shows that the record was removed. Returns whether the record is ours,
-    /// so that the spare record counts.
+    /// Puts the record back if the lack of `path` shows that files were removed. Returns whether the spare record may be used
+    /// in the place of the record.
     fn recover(&self, path: &Path) -> bool {
         self.with(|inner| {
             // Before the lock is taken, nothing of ours can be missing. Before the first mirror, the spare record may be
@@ -338,23 +350,23 @@ impl Spare {
             let Some(guard) = inner.guard.as_ref().filter(|_| !inner.mirrored.is_empty()) else {
                 return false;
             };
-            let is_gone =
-                |path: &Path| self.second(path).is_some_and(|second| exists(&second)) && !exists(path);
-            let is_lost = !guard.still_guards() || is_gone(path) || is_gone(parent(path));
+            let is_removed =
+                |path: &Path| self.spare_path(path).is_some_and(|second| exists(&second)) && !exists(path);
+            let is_lost = !guard.still_guards() || is_removed(path) || is_removed(parent(path));
             !inner.given_up && (!is_lost || self.put_back(inner))
         })
     }
 
     /// Whether only the spare record has the file `path`, also after an attempt to put it back.
-    fn has_alone(&self, path: &Path) -> bool {
+    fn is_only_in_spare(&self, path: &Path) -> bool {
         !exists(path)
             && self.recover(path)
             && !exists(path)
-            && self.second(path).is_some_and(|second| exists(&second))
+            && self.spare_path(path).is_some_and(|second| exists(&second))
     }
 
-    /// Puts back all that the state directory lacks, which is made and locked again if need be. Returns whether the record is ours and safe: in the
-    /// state directory or, while a removal continues, in the spare record.
+    /// Puts back everything that the state directory lacks; a missing directory is made and locked again. Returns whether the
+    /// record is ours and safe: in the state directory or, while a removal continues, in the spare record.
     fn put_back(&self, inner: &mut Inner) -> bool {
         if inner.given_up {
             return false;
@@ -363,6 +375,7 @@ impl Spare {
             true => tree::put_back(&self.copy, &self.state_dir, |_| true).map(Some),
             false => Ok(None),
         });
+        // As while a removal continues: a folder that was just made is missing again, or an agent has made one of its name.
         let is_transient = |error: &io::Error| {
             matches!(
                 error.kind(),
@@ -391,7 +404,8 @@ impl Spare {
         true
     }
 
-    /// Makes sure that the state directory is there and locked by us; `false` when the workspace was moved or something of others has the name.
+    /// Makes sure that the state directory exists and is locked by us; `false` if the workspace was moved, or if an entry of
+    /// others has the name of the state directory.
     fn reclaim(&self, inner: &mut Inner) -> io::Result<bool> {
         if inner.guard.as_ref().is_some_and(|guard| guard.still_guards()) {
             return Ok(true);
@@ -406,10 +420,10 @@ impl Spare {
             Err(error) => return Err(error),
             Ok(found) => {
                 let owner = RealDisk.metadata(&self.copy)?.owner;
-                if found.kind != FileKind::Directory || found.owner != owner || self.has_others_state() {
+                if found.kind != FileKind::Directory || found.owner != owner || self.has_foreign_state() {
                     return Ok(false);
                 }
-                // An agent has made it: on the way to its temporary folder, or out of a stash.
+                // An agent has made this directory: for its temporary folder inside, or by taking it out of a stash of git.
                 RealDisk.make_dir_private(&self.state_dir)?;
             }
         }
@@ -423,11 +437,12 @@ impl Spare {
         Ok(true)
     }
 
-    /// Whether the state there is not an earlier one of ours, as git puts back from a stash.
-    fn has_others_state(&self) -> bool {
+    /// Whether the state directory has a state that is not an earlier one of ours. Git puts an earlier one back from a stash.
+    fn has_foreign_state(&self) -> bool {
         let log = |folder: &Path| RealDisk.read(&folder.join(LOG), MAX_COMPARED);
         match (log(&self.state_dir), log(&self.copy)) {
             (Ok(found), Ok(ours)) => {
+                // The zeros after the last line are only reserved room.
                 let end = found
                     .iter()
                     .rposition(|byte| *byte != 0)
@@ -443,9 +458,9 @@ impl Spare {
         }
     }
 
-    /// Keeps the file at `path`, which is new or has replaced another one. Returns `false` if it no longer exists.
+    /// Keeps the file at `path`, which is new or has replaced another one. Returns `false` if the file no longer exists.
     fn keep(&self, inner: &mut Inner, path: &Path) -> bool {
-        let Some(second) = self.second(path).filter(|_| !inner.given_up) else {
+        let Some(second) = self.spare_path(path).filter(|_| !inner.given_up) else {
             return true;
         };
         match tree::keep(path, &second) {
@@ -456,25 +471,26 @@ impl Spare {
         true
     }
 
-    /// Keeps the folder at `path` before the first file is made in it, since the folder may be missing by then.
+    /// Makes the folder `path` in the spare record, before the first file is made in it. By then an agent may have removed the folder.
     fn make_folder(&self, inner: &mut Inner, path: &Path) {
-        if let Some(second) = self.second(path).filter(|_| !inner.given_up)
+        if let Some(second) = self.spare_path(path).filter(|_| !inner.given_up)
             && let Err(error) = RealDisk.make_private_dirs(&second)
         {
             self.give_up(inner, &error);
         }
     }
 
-    /// Removes what was removed at `path`; returns whether it was kept. A name that stays too long would be put back once, and no more.
+    /// Removes the file `path` from the spare record, because it is removed from the record; returns whether it was kept. A
+    /// file that cannot be removed may be put back later, which does no harm.
     fn forget(&self, inner: &Inner, path: &Path) -> bool {
-        let second = self.second(path).filter(|_| !inner.given_up);
+        let second = self.spare_path(path).filter(|_| !inner.given_up);
         second.is_some_and(|second| RealDisk.remove_file(&second).is_ok())
     }
 
-    /// Keeps an entry that was moved to `to`, even if it no longer exists there; a folder is mirrored later. Returns as
-    /// [`keep`](Self::keep).
+    /// Keeps an entry that was moved from `from` to `to`. The spare record moves its own entry, so this works even if `to` no
+    /// longer exists; a folder is mirrored later. Returns `false` if a file no longer exists and cannot be kept.
     fn moved(&self, inner: &mut Inner, from: &Path, to: &Path) -> bool {
-        if let Some(second) = self.second(from) {
+        if let Some(second) = self.spare_path(from) {
             if RealDisk
                 .metadata(&second)
                 .is_ok_and(|found| found.kind == FileKind::Directory)
@@ -483,7 +499,7 @@ impl Spare {
                 return true;
             }
             if self
-                .second(to)
+                .spare_path(to)
                 .is_some_and(|to| RealDisk.rename(&second, &to).is_ok())
             {
                 return true;
@@ -493,8 +509,8 @@ impl Spare {
         self.keep(inner, to)
     }
 
-    /// Returns the second path of a file or folder; `None` for what is not kept twice.
-    fn second(&self, path: &Path) -> Option<PathBuf> {
+    /// Returns the path in the spare record of a file or folder; `None` if it is not kept twice.
+    fn spare_path(&self, path: &Path) -> Option<PathBuf> {
         let place = path.strip_prefix(&self.state_dir).ok()?;
         match place.as_os_str().is_empty() {
             true => Some(self.copy.clone()),
@@ -502,12 +518,12 @@ impl Spare {
         }
     }
 
-    /// Whether each write to the file checks that it still has its names.
+    /// Whether each write to the file `path` checks that the file still has both names.
     fn is_watched(&self, path: &Path) -> bool {
         !path.starts_with(self.state_dir.join(LOGS))
     }
 
-    /// Stops keeping the record twice, because an incomplete copy is of no use.
+    /// Stops keeping the record twice and removes the spare record, because an incomplete copy is of no use.
     fn give_up(&self, inner: &mut Inner, error: &io::Error) {
         if !std::mem::replace(&mut inner.given_up, true) {
             let folder = self.folder.display();
@@ -518,7 +534,7 @@ impl Spare {
         }
     }
 
-    /// Writes the messages that wait to our own log.
+    /// Writes the waiting messages to our own log.
     fn log_messages(&self) {
         for line in self.with(|inner| std::mem::take(&mut inner.messages)) {
             match line {
@@ -529,7 +545,7 @@ impl Spare {
         }
     }
 
-    /// Runs `work` alone.
+    /// Runs `work` while no other thread uses this spare record.
     fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
         work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! Folder of spare records, and the owner of each.
+//! The folder of all spare records, and in it the folder of each: its name, its lock, and its removal.
 
 use std::fs;
 use std::io;
@@ -13,23 +13,23 @@ use super::super::{DirLock, DirLockGuard, Disk, RealDisk, parent};
 use crate::world::environment::Environment;
 use crate::world::identity::{Identity as _, SystemIdentity};
 
-/// File with the path of the workspace, for people and later starts.
+/// File in the folder of a spare record, with the path of the workspace, for people and for [`prune`].
 const WORKSPACE: &str = "workspace";
 
 /// Longest path in that file, in bytes.
 const MAX_PATH_BYTES: u64 = 64 << 10;
 
 /// The folder of one spare record.
-pub(super) struct Claimed {
+pub(super) struct ClaimedFolder {
     pub(super) folder: PathBuf,
     /// `None` when another process holds it.
     pub(super) lock: Option<Arc<dyn DirLockGuard>>,
-    /// Whether no other directory can have had this name.
+    /// Whether the name of the folder can be that of this workspace only.
     pub(super) is_certain: bool,
 }
 
-/// Returns the folder of all spare records of the user: `hankweave/records` in `XDG_STATE_HOME`, else in `~/.local/state`. Without a home that can be
-/// written to, it is in [`Environment::fallback_state`].
+/// Returns the folder of all spare records of the user: `hankweave/records` in `XDG_STATE_HOME`, else in `~/.local/state`.
+/// Without a writable home it is in [`Environment::fallback_state`].
 #[must_use]
 pub fn records_folder(environment: &Environment) -> Option<PathBuf> {
     let absolute = |name| {
@@ -49,9 +49,9 @@ fn can_be_made(folder: &Path) -> bool {
     existing.is_some_and(|folder| access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok())
 }
 
-/// Takes the folder for the workspace `root` and locks it; `None` where folders cannot be locked.
-pub(super) fn claim(records: &Path, root: &Path) -> io::Result<Option<Claimed>> {
-    // There it would go with the rest.
+/// Makes and locks the folder for the workspace `root`; `None` if there is no safe place for it, or if folders cannot be locked.
+pub(super) fn claim(records: &Path, root: &Path) -> io::Result<Option<ClaimedFolder>> {
+    // In the workspace it would be removed with the state directory.
     if records.starts_with(root) {
         return Ok(None);
     }
@@ -59,7 +59,7 @@ pub(super) fn claim(records: &Path, root: &Path) -> io::Result<Option<Claimed>> 
     let folder = records.join(name);
     loop {
         match RealDisk.make_private_dirs(&folder) {
-            // Another process has just removed an empty folder on the way.
+            // Another process has just removed an empty folder of the path.
             Err(error) if error.kind() == io::ErrorKind::NotFound => RealDisk.make_private_dirs(&folder)?,
             made => made?,
         }
@@ -73,14 +73,14 @@ pub(super) fn claim(records: &Path, root: &Path) -> io::Result<Option<Claimed>> 
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
-        // Another process may have removed it between the two steps.
+        // Another process may have removed the folder before we locked it.
         if lock.as_ref().is_some_and(|lock| !lock.still_guards()) {
             continue;
         }
         if lock.is_some() {
             fs::write(folder.join(WORKSPACE), root.as_os_str().as_encoded_bytes())?;
         }
-        return Ok(Some(Claimed {
+        return Ok(Some(ClaimedFolder {
             folder,
             lock,
             is_certain,
@@ -88,7 +88,8 @@ pub(super) fn claim(records: &Path, root: &Path) -> io::Result<Option<Claimed>> 
     }
 }
 
-/// Whether `folder` is of this user, also as a link, and only this user may write to it: another one may have made it in a folder that all share.
+/// Whether `folder` belongs to this user, also as a link, and only this user may write to it. In a shared folder such as
+/// `/var/tmp` another user may have made it.
 fn is_private(folder: &Path) -> io::Result<bool> {
     let (named, real) = (fs::symlink_metadata(folder)?, fs::metadata(folder)?);
     let owner = geteuid().as_raw();
@@ -100,14 +101,15 @@ pub(super) fn is_of(folder: &Path, root: &Path) -> bool {
     name_of(root).is_ok_and(|(name, _)| folder.file_name() == Some(name.as_ref()))
 }
 
-/// Returns the existing folder of the spare record of `root`; `None` as well where another directory may have had its name.
+/// Returns the existing folder of the spare record of `root`; `None` also if its name may be that of another workspace.
 pub(super) fn existing(records: &Path, root: &Path) -> Option<PathBuf> {
     let (name, is_certain) = name_of(root).ok()?;
     let folder = records.join(name);
     (is_certain && folder.is_dir()).then_some(folder)
 }
 
-/// Returns the [name](hankweave_core::discovery::directory_name) of a directory, and whether it is certain: where the system has no time of birth, another one may get the number later.
+/// Returns the [name](hankweave_core::discovery::directory_name) of a directory, and whether it is certain to mean this
+/// directory. On a file system without times of birth another directory may get the inode later.
 fn name_of(root: &Path) -> io::Result<(String, bool)> {
     Ok(match SystemIdentity.directory(root) {
         Some(name) => (name, true),
@@ -118,7 +120,7 @@ fn name_of(root: &Path) -> io::Result<(String, bool)> {
     })
 }
 
-/// Removes what killed processes have left of workspaces that are no more.
+/// Removes the spare records that killed processes have left of workspaces that no longer exist.
 pub(super) fn prune(records: &Path) {
     for name in RealDisk.list_dir(records).unwrap_or_default() {
         let folder = records.join(&name);
@@ -126,30 +128,30 @@ pub(super) fn prune(records: &Path) {
             continue;
         };
         let root = PathBuf::from(String::from_utf8_lossy(&root).into_owned());
-        let is_there = match name_of(&root) {
+        let may_exist = match name_of(&root) {
             Ok((found, _)) => name == *found,
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         };
-        if is_there {
+        if may_exist {
             continue;
         }
-        // A folder that is locked is in use: a process works in the workspace under another name.
+        // A locked folder is in use: a process works in the workspace, which was moved.
         if let Ok(DirLock::Acquired(_lock)) = RealDisk.lock_dir(&folder) {
             remove(&folder);
         }
     }
 }
 
-/// Removes a spare record.
+/// Removes a spare record, or a folder in one.
 pub(super) fn remove(folder: &Path) {
-    // A later start removes what stays. Our log gets no line about it, because that log may be part of the record.
+    // A later start removes what stays. A failure is not logged, because our own log may be part of the record.
     let _ = fs::remove_dir_all(folder);
 }
 
-/// Removes the folder of all records and the one around it when nothing is in them.
+/// Removes the folder of all records if it is empty, and then its parent if that is empty.
 pub(super) fn tidy(records: &Path) {
     for folder in records.ancestors().take(2) {
-        // Entries of other programs stay.
+        // Fails for a folder with entries.
         if fs::remove_dir(folder).is_err() {
             break;
         }

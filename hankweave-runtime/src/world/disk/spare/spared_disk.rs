@@ -12,14 +12,14 @@ use super::{Inner, Spare, Spares};
 
 /// The real file system, with a spare record of each state directory that [`Spares`] keeps.
 ///
-/// If a step finds its file missing, the file is put back and the step is run again. If the removal still continues, the
-/// step is run in the spare record, from where its result is put back later.
+/// A step is one operation of the real disk. If it finds its file missing, the file is put back and the step is run again. If
+/// the removal still continues, the step is run in the spare record, from where its result is put back later.
 #[derive(Debug, Default)]
 pub struct SparedDisk {
     spares: Spares,
 }
 
-/// One of the two places of a record.
+/// One of the two places of a file: the state directory or the spare record.
 #[derive(Debug, Clone, Copy)]
 enum Side<'s> {
     StateDir,
@@ -27,45 +27,45 @@ enum Side<'s> {
 }
 
 impl Side<'_> {
-    /// Returns the path on this side of what is called `path` in the state directory.
+    /// Returns the path on this side of the file that is at `path` in the state directory.
     fn of<'p>(&self, path: &'p Path) -> Cow<'p, Path> {
         match self {
             Self::StateDir => Cow::Borrowed(path),
-            Self::Spare(spare) => spare.second(path).map_or(Cow::Borrowed(path), Cow::Owned),
+            Self::Spare(spare) => spare.spare_path(path).map_or(Cow::Borrowed(path), Cow::Owned),
         }
     }
 }
 
 impl SparedDisk {
-    /// Keeps `spares` of what is written through this disk.
+    /// Returns a disk that keeps the files that are written through it in `spares`, too.
     #[must_use]
     pub fn new(spares: Spares) -> Self {
         Self { spares }
     }
 
-    /// Runs a step with `path`, where that is.
+    /// Runs a step that needs `path`, on the side that has it.
     fn find<T>(&self, path: &Path, step: impl Fn(Side<'_>) -> io::Result<T>) -> io::Result<T> {
-        let is_gone = |done: &io::Result<T>| {
+        let is_missing = |done: &io::Result<T>| {
             done.as_ref()
                 .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
         };
         let done = step(Side::StateDir);
-        if !is_gone(&done) {
+        if !is_missing(&done) {
             return done;
         }
         let Some(spare) = self.spares.of(path).filter(|spare| spare.recover(path)) else {
             return done;
         };
-        // Also if nothing is missing any more: another thread may have put it back.
+        // Again, also if `recover` put nothing back: another thread may have done so.
         let done = step(Side::StateDir);
-        match is_gone(&done) {
+        match is_missing(&done) {
             true => step(Side::Spare(&spare)),
             false => done,
         }
     }
 
-    /// Runs a step, after which `keep` keeps its result twice and returns whether the result still existed. Nothing is
-    /// put back between the two.
+    /// Runs a step that needs `path` and makes `made`. Then `keep` keeps `made` twice; if it returns `false`, because `made` no
+    /// longer exists, the step is run in the spare record. Nothing is put back between step and `keep`.
     fn change(
         &self,
         (path, made): (&Path, &Path),
@@ -93,8 +93,8 @@ impl SparedDisk {
         open: impl Fn(&Path) -> io::Result<Box<dyn AppendFile>>,
     ) -> io::Result<Box<dyn AppendFile>> {
         let spare = self.spares.of(path);
-        // A file that only the spare record has must not be started again, empty.
-        let file = match spare.as_ref().filter(|spare| spare.has_alone(path)) {
+        // If only the spare record has the file, opening it in the state directory would make an empty one.
+        let file = match spare.as_ref().filter(|spare| spare.is_only_in_spare(path)) {
             Some(spare) => open(&Side::Spare(spare).of(path))?,
             None => self.find(path, |side| open(&side.of(path)))?,
         };
@@ -169,7 +169,7 @@ impl Disk for SparedDisk {
         };
         spare.recover(path);
         match RealDisk.make_private_dirs(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && spare.second(path).is_some() => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound && spare.spare_path(path).is_some() => {}
             made => made?,
         }
         spare.with(|inner| spare.make_folder(inner, path));

@@ -1,4 +1,5 @@
-//! Trees of files that are kept twice: mirrored, compared and put back. No link is followed on the way.
+//! The two trees of a state directory and its spare record: mirroring from the first to the second, comparing, and putting
+//! back from the second to the first. No link is followed.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -18,36 +19,38 @@ use super::super::real_folder::{list_in, remove_in};
 use super::super::{Disk, FileKind, RealDisk, open_folder_in, parent, remove_if_present, sync_file_system};
 use super::{CHECKPOINTS, EVENTS, LOGS, is_kept, is_written_through};
 
-/// A folder that changed less than this ago may change again without a new time.
+/// A folder that changed less than this ago may change again without a new time of change.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// The folders that were mirrored, relative to the state directory, with the time of their last change.
-pub(super) type Mirrored = HashMap<PathBuf, Change>;
+/// The folders that were mirrored, relative to the state directory, each with its time of change then.
+pub(super) type Mirrored = HashMap<PathBuf, ChangeTime>;
 
 /// Time of a folder's last change, in seconds since 1970 and nanoseconds.
-type Change = (i64, i64);
+type ChangeTime = (i64, i64);
 
-/// The time of a folder that may change again without a new one.
-const UNSETTLED: Change = (i64::MIN, 0);
+/// Stands for the time of a folder that may change again without a new time.
+const UNSETTLED: ChangeTime = (i64::MIN, 0);
 
+/// Entries of a folder, by name.
 type Entries = HashMap<OsString, Entry>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Entry {
     kind: FileKind,
-    /// Number of the file on its file system: two names of one file share it.
+    /// Number (inode) of the file on its file system: two names of one file have one number.
     number: u64,
 }
 
 #[cfg(test)]
 thread_local! {
-    /// Files that were compared with their second name, by the thread of a test.
+    /// Number of files that were compared with their second name in the thread of a test.
     pub(super) static COMPARED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// Makes `copy` equal to `state_dir`: each file there has a second name in `copy`, or its bytes on another file system.
 ///
-/// A folder that is known in `mirrored` and has not changed since is passed over. Once it knows any, so are the folders that are written through the disk.
+/// A folder that is known in `mirrored` and has not changed since is passed over. Except for the first time, when `mirrored`
+/// is empty, folders that are written through the disk are passed over, too.
 pub(super) fn mirror(state_dir: &Path, copy: &Path, mirrored: &mut Mirrored) -> io::Result<()> {
     let is_first = mirrored.is_empty();
     mirror_folder(&open(state_dir)?, &open(copy)?, Path::new(""), is_first, mirrored)
@@ -60,12 +63,12 @@ fn mirror_folder(
     is_first: bool,
     mirrored: &mut Mirrored,
 ) -> io::Result<()> {
-    // Before the folder is read: what comes into it meanwhile is found the next time.
+    // Taken before the folder is read: a file that is added meanwhile is found the next time.
     let change = settled_change(&rustix::fs::fstat(from)?);
     let is_known = mirrored.get(place) == Some(&change) && change != UNSETTLED;
     let mut found = entries(from)?;
     found.retain(|name, entry| {
-        is_kept(&place.join(name)) && (entry.kind == FileKind::Directory || !is_passing(name))
+        is_kept(&place.join(name)) && (entry.kind == FileKind::Directory || !is_short_lived(name))
     });
     // The files of the state directory itself are written through the disk.
     if !is_known && (is_first || !place.as_os_str().is_empty()) {
@@ -76,9 +79,11 @@ fn mirror_folder(
         .filter(|(_, entry)| entry.kind == FileKind::Directory)
     {
         let place = place.join(name);
-        let seen = statat(from, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW);
-        let is_leaf = |seen: &Stat| seen.st_nlink == 2 && mirrored.get(&place) == Some(&change_of(seen));
-        if (!is_first && is_written_through(&place)) || seen.as_ref().is_ok_and(is_leaf) {
+        let stat = statat(from, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW);
+        // A folder with two links has no folders inside, so an unchanged one need not be entered.
+        let is_unchanged_leaf =
+            |stat: &Stat| stat.st_nlink == 2 && mirrored.get(&place) == Some(&change_of(stat));
+        if (!is_first && is_written_through(&place)) || stat.as_ref().is_ok_and(is_unchanged_leaf) {
             continue;
         }
         if let Some(beneath) = enter(from, name)? {
@@ -89,9 +94,10 @@ fn mirror_folder(
     Ok(())
 }
 
-/// Makes the files of one folder equal, and removes what `from` does not have.
+/// Makes the files of the folder `to` equal to those of `from`, which are `found`, and removes the others.
 ///
-/// A name that both folders give to one file is passed over without a call, so a folder of many files costs little more than its list.
+/// A name of the same inode in both folders is passed over without a system call, so a folder of many files costs little
+/// more than its list.
 fn mirror_files(from: &OwnedFd, to: &OwnedFd, found: &Entries) -> io::Result<()> {
     let kept = entries(to)?;
     let can_share = rustix::fs::fstat(from)?.st_dev == rustix::fs::fstat(to)?.st_dev;
@@ -103,7 +109,7 @@ fn mirror_files(from: &OwnedFd, to: &OwnedFd, found: &Entries) -> io::Result<()>
             remove_in(to, name)?;
         }
         match put(from, to, name) {
-            // A lock or a temporary file that no longer exists.
+            // The file no longer exists, such as a lock or a temporary file.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             done => done?,
         }
@@ -114,7 +120,7 @@ fn mirror_files(from: &OwnedFd, to: &OwnedFd, found: &Entries) -> io::Result<()>
     Ok(())
 }
 
-/// Keeps the file at `from` as `to`, in place of the existing one.
+/// Keeps the file `from` of the state directory as `to` in the spare record, in place of an existing file.
 pub(super) fn keep(from: &Path, to: &Path) -> io::Result<()> {
     let target = match open(parent(to)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -129,8 +135,8 @@ pub(super) fn keep(from: &Path, to: &Path) -> io::Result<()> {
     put(&source, &target, name)
 }
 
-/// Puts the entries of `copy` that `wants` names into `state_dir`, if they are missing there, durably. Returns whether a
-/// file was missing.
+/// Puts the entries of `copy` that `wants` selects by name into `state_dir`, if they are missing there, durably. Returns
+/// whether a file was missing or replaced.
 pub(super) fn put_back(copy: &Path, state_dir: &Path, wants: impl Fn(&OsStr) -> bool) -> io::Result<bool> {
     let (from, to) = (open(copy)?, open(state_dir)?);
     let mut wanted = entries(&from)?;
@@ -144,17 +150,18 @@ pub(super) fn put_back(copy: &Path, state_dir: &Path, wants: impl Fn(&OsStr) -> 
 }
 
 fn put_back_entries((from, to): (&OwnedFd, &OwnedFd), wanted: Entries, place: &Path) -> io::Result<bool> {
-    let there = entries(to)?;
+    let existing = entries(to)?;
     let mut has_lacked = false;
     for (name, entry) in wanted {
         let place = place.join(&name);
         if entry.kind == FileKind::File {
-            has_lacked |= put_back_file((from, to), &place, there.get(&name).map(|there| there.kind))?;
+            let kind = existing.get(&name).map(|existing| existing.kind);
+            has_lacked |= put_back_file((from, to), &place, kind)?;
             continue;
         }
         let Some(from) = enter(from, &name)? else { continue };
         match make(to, &name) {
-            // An entry of others has the name; a start moves it aside.
+            // An entry of others, which is no folder, has the name; a start moves it aside.
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {}
             to => has_lacked |= put_back_entries((&from, &to?), entries(&from)?, &place)?,
         }
@@ -162,23 +169,26 @@ fn put_back_entries((from, to): (&OwnedFd, &OwnedFd), wanted: Entries, place: &P
     Ok(has_lacked)
 }
 
-/// Puts one file back. Of a file that is written through the disk, another one of its name is an earlier one, which git has put back from a stash.
+/// Puts the file at `place` back; `existing` is the kind of an entry that has its name in the state directory. If the file
+/// is written through the disk, an unequal file of its name is an earlier one, which git has put back from a stash: it is
+/// replaced. Returns whether the file was missing or replaced.
 fn put_back_file(
     (from, to): (&OwnedFd, &OwnedFd),
     place: &Path,
-    there: Option<FileKind>,
+    existing: Option<FileKind>,
 ) -> io::Result<bool> {
     let name = place.file_name().unwrap_or_default();
-    // Lines of our own log do not come through the disk.
+    // Our own log is in a folder of files that are written through the disk, but its lines are not.
     let is_ours = place.components().count() == 1 || is_written_through(place) && !place.starts_with(LOGS);
-    match there {
+    match existing {
         Some(kind) if kind == FileKind::Directory || !is_ours || is_equal(from, to, name) => {
             return Ok(false);
         }
         Some(_) => remove_in(to, name)?,
         None => {}
     }
-    // A file with a name elsewhere was moved away, or is kept by others: both go their own way from here.
+    // If the file has another name, an agent has moved it away, or another program has linked it. Then the state directory
+    // gets a copy, so that later writes do not change that file.
     let is_elsewhere = statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?.st_nlink > 1;
     let done = match is_elsewhere {
         true => copy(from, to, name).and_then(|()| {
@@ -193,13 +203,14 @@ fn put_back_file(
     }
 }
 
-/// Whether the checkpoints or the journal in `state_dir` lack an entry that is kept in `copy`. Others may remove the rest by right.
+/// Whether the checkpoints or the journal in `state_dir` lack an entry that is kept in `copy`. Files of other folders may be
+/// removed by right.
 pub(super) fn lacks(state_dir: &Path, copy: &Path, mirrored: &Mirrored) -> bool {
     let lacks = |place: &Path| lacks_entries(&state_dir.join(place), &copy.join(place));
     let Ok(root) = open(state_dir) else { return true };
-    let has_changed = |place: &Path, known: Change| {
-        let seen = statat(&root, place, AtFlags::SYMLINK_NOFOLLOW);
-        seen.map_or(true, |seen| change_of(&seen) != known)
+    let has_changed = |place: &Path, known: ChangeTime| {
+        let stat = statat(&root, place, AtFlags::SYMLINK_NOFOLLOW);
+        stat.map_or(true, |stat| change_of(&stat) != known)
     };
     let mut checkpoints = mirrored
         .iter()
@@ -207,18 +218,18 @@ pub(super) fn lacks(state_dir: &Path, copy: &Path, mirrored: &Mirrored) -> bool 
     lacks(Path::new(EVENTS)) || checkpoints.any(|(place, known)| has_changed(place, *known) && lacks(place))
 }
 
-/// Whether the folder `there` lacks a name that `kept` has.
-pub(super) fn lacks_entries(there: &Path, kept: &Path) -> bool {
+/// Whether `folder` lacks a name that the folder `kept` has.
+pub(super) fn lacks_entries(folder: &Path, kept: &Path) -> bool {
     let Ok(kept) = open(kept).and_then(|kept| entries(&kept)) else {
         return false;
     };
-    match open(there).and_then(|there| entries(&there)) {
-        Ok(there) => kept.keys().any(|name| !there.contains_key(name)),
+    match open(folder).and_then(|folder| entries(&folder)) {
+        Ok(existing) => kept.keys().any(|name| !existing.contains_key(name)),
         Err(_) => true,
     }
 }
 
-/// Adds the file `name` of the folder `from` to the folder `to`, which must not have that name yet.
+/// Adds the file `name` of the folder `from` to the folder `to`, which must not have that name yet: as a link, else as a copy.
 fn put(from: &OwnedFd, to: &OwnedFd, name: &OsStr) -> io::Result<()> {
     match linkat(from, name, to, name, AtFlags::empty()).map_err(io::Error::from) {
         Err(error) if has_no_links(&error) => copy(from, to, name),
@@ -226,7 +237,7 @@ fn put(from: &OwnedFd, to: &OwnedFd, name: &OsStr) -> io::Result<()> {
     }
 }
 
-/// Copies a file with the time of its last change, by which the copy is known.
+/// Copies a file and its time of modification, by which [`is_equal`] recognises the copy.
 fn copy(from: &OwnedFd, to: &OwnedFd, name: &OsStr) -> io::Result<()> {
     let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut source = open_regular_in(from, name)?;
@@ -240,21 +251,15 @@ fn copy(from: &OwnedFd, to: &OwnedFd, name: &OsStr) -> io::Result<()> {
 fn is_equal(from: &OwnedFd, to: &OwnedFd, name: &OsStr) -> bool {
     #[cfg(test)]
     COMPARED.set(COMPARED.get() + 1);
-    let seen = |folder: &OwnedFd| {
-        let seen = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        Some((
-            seen.st_size,
-            seen.st_mtime,
-            seen.st_mtime_nsec,
-            seen.st_ino,
-            seen.st_dev,
-        ))
-    };
-    let (Some(from), Some(to)) = (seen(from), seen(to)) else {
+    let stat = |folder: &OwnedFd| statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+    let (Ok(from), Ok(to)) = (stat(from), stat(to)) else {
         return false;
     };
-    // On one file system a second file is another one: it does not grow with the first.
-    (from.3, from.4) == (to.3, to.4) || from.4 != to.4 && (from.0, from.1, from.2) == (to.0, to.1, to.2)
+    if from.st_dev == to.st_dev {
+        // Not a copy: on one file system it would have to be a link, which grows with the first file.
+        return from.st_ino == to.st_ino;
+    }
+    (from.st_size, from.st_mtime, from.st_mtime_nsec) == (to.st_size, to.st_mtime, to.st_mtime_nsec)
 }
 
 /// Makes everything durable that was written to the file system of `folder`.
@@ -262,8 +267,8 @@ fn sync(folder: &Path) -> io::Result<()> {
     sync_file_system(open_dir(folder)?)
 }
 
-/// Whether a file of this name lives for a moment only.
-fn is_passing(name: &OsStr) -> bool {
+/// Whether a file of this name is temporary, such as a lock of git.
+fn is_short_lived(name: &OsStr) -> bool {
     let name = name.as_bytes();
     name.ends_with(b".tmp") || name.ends_with(b".lock") && !name.ends_with(b"server.lock")
 }
@@ -280,7 +285,7 @@ fn enter(parent: &OwnedFd, name: &OsStr) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// Returns the files and folders in a folder; links and other kinds are no part of a record.
+/// Returns the files and folders in a folder, without links and other kinds, which no record has.
 fn entries(folder: &OwnedFd) -> io::Result<Entries> {
     let mut found = list_in(folder)?;
     found.retain(|(_, kind, _)| matches!(kind, FileKind::File | FileKind::Directory));
@@ -290,16 +295,16 @@ fn entries(folder: &OwnedFd) -> io::Result<Entries> {
         .collect())
 }
 
-fn change_of(seen: &Stat) -> Change {
+fn change_of(stat: &Stat) -> ChangeTime {
     (
-        seen.st_ctime,
-        u32::try_from(seen.st_ctime_nsec).map_or(0, i64::from),
+        stat.st_ctime,
+        u32::try_from(stat.st_ctime_nsec).map_or(0, i64::from),
     )
 }
 
-/// Returns the time of a folder's last change, if it is long enough ago to distinguish a later change from it.
-fn settled_change(seen: &Stat) -> Change {
-    let change = change_of(seen);
+/// Returns a folder's time of change, or [`UNSETTLED`] if it is so recent that a later change may have an equal time.
+fn settled_change(stat: &Stat) -> ChangeTime {
+    let change = change_of(stat);
     let age = SystemTime::now().duration_since(UNIX_EPOCH).ok().and_then(|now| {
         let changed = Duration::new(u64::try_from(change.0).ok()?, u32::try_from(change.1).ok()?);
         now.checked_sub(changed)
