@@ -60,7 +60,10 @@ impl TaskCost {
 
     /// Returns the fields to change in the stored record. Each attempt has its own lower-bound mark, and null removes that of an earlier attempt.
     pub(super) fn fields(self) -> [(&'static str, Option<Value>); 6] {
-        let mark = |is_lower_bound: bool| Some(if is_lower_bound { Value::Bool(true) } else { Value::Null });
+        let mark = |is_lower_bound: bool| match is_lower_bound {
+            true => Some(Value::Bool(true)),
+            false => Some(Value::Null),
+        };
         [
             ("cost", Some(json!(self.cost))),
             (ATTEMPT_COST, Some(json!(self.last_attempt_cost))),
