@@ -26,7 +26,7 @@ pub struct TaskState {
     pub data: Map<String, Value>,
     /// Time of this write.
     pub last_updated: Timestamp,
-    /// Number of writes; `None` if the file was never saved through a lock, or comes from a program that does not count.
+    /// Number of writes; `None` if its writer does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
     /// Token of the lock under which it was written.
@@ -38,7 +38,7 @@ pub struct TaskState {
 }
 
 impl TaskState {
-    /// Returns the state of a new task without data or version; its first save gets version 1.
+    /// Returns the state of a new task, without data and not yet with a version.
     #[must_use]
     pub fn new(task_id: TaskId, status: TaskStatus, now: Timestamp) -> Self {
         Self {
