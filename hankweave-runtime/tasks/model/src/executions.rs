@@ -1,4 +1,5 @@
-//! Attempts of a task by the lines of its log: each start of a worker or an agent, to its end, with the codons that ended in it (TASK-106).
+//! Attempts of a task, computed from the lines of its log. An attempt goes from the start of a worker or an agent to its end, and has the codons that ended
+//! in between (TASK-106).
 
 use std::time::Duration;
 

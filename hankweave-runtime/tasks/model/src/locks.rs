@@ -1,4 +1,4 @@
-//! Locks of a registry, in memory (TASK-6, TASK-13, TASK-14, TASK-16).
+//! Table of all locks of a registry, for the coordinator in memory (TASK-6, TASK-13, TASK-14, TASK-16).
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
@@ -16,7 +16,7 @@ use crate::resource::{Holder, LockDemand, LockGrant, Resource};
 pub struct LockTable {
     /// Resources with a holder, including those whose locks have expired since the last check.
     resources: HashMap<Arc<str>, Resource>,
-    /// Names of each holder's resources, in byte order, which is the lock order (TASK-16).
+    /// Names of each holder's resources, in byte order, which is the lock order.
     by_holder: HashMap<Holder, BTreeSet<Arc<str>>>,
     /// Greatest token granted so far.
     last_token: u64,

@@ -1,4 +1,4 @@
-//! Retention of task checkpoints (TASK-46).
+//! Retention of task checkpoints: which ones are removed as new ones are made (TASK-46).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Implementation of coordinators by backends.
+//! Implements [`Coordinator`] for every backend: each method runs one operation of this module.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -23,6 +23,7 @@ use super::files::TaskFiles;
 /// Cost of several runs, from the record in the workspace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RecordedCost {
+    /// Cost of the runs.
     pub(crate) spend: Usd,
     /// Whether more was spent than is known. The cost of an open codon is unknown until the codon ends.
     pub(crate) is_lower_bound: bool,
@@ -38,7 +39,7 @@ impl RecordedCost {
     /// Returns the sum of runs, newest first.
     fn of<'r>(runs: impl Iterator<Item = &'r RunRecord>) -> Self {
         runs.fold(Self::default(), |sum, run| {
-            // The agent of a codon that starts has spent nothing yet, as `status` counts it.
+            // The agent of a codon that starts has spent nothing yet; the command `status` counts in the same way.
             let agent_works = |open: &CodonExecution| open.status() == CodonStatus::Running;
             let is_open = run.open_codon().is_some_and(agent_works);
             let is_lower_bound = is_open || run.cost_is_lower_bound();

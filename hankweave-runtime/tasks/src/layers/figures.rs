@@ -1,4 +1,4 @@
-//! Counts and times of the layers' use.
+//! Counts and durations of reads and writes of the layers, the kinds of task files, for metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

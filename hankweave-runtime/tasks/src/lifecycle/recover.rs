@@ -1,5 +1,5 @@
-//! Updates of the files from the registry after a worker was lost, at each start of a program and by workers from time to time; and running tasks without a
-//! worker (TASK-24, TASK-33, TASK-74).
+//! Updates of the files from the registry: by [`Lifecycle::recover`] at the start of an embedder, which also finds running tasks without a worker; by
+//! [`Lifecycle::follow_up`] from time to time in each worker; and by [`Lifecycle::follow_created`] after a bulk creation (TASK-24, TASK-33, TASK-74).
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -243,6 +243,7 @@ impl<'a> PostgresTx<'a> {
             .zip(&values)
             .map(|(statement, values)| client.query(statement, values));
         let begins = !self.connection.is_open();
+        // Set before BEGIN is sent: if this future is dropped, the connection must be closed and not return to the pool.
         self.connection.set_open(true);
         let (begun, results) = tokio::join!(biased; async {
             match begins {

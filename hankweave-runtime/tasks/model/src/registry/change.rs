@@ -1,4 +1,4 @@
-//! Steps of a task, one or several at once.
+//! Application of one or several steps to a task's row, with the log lines about them. Every registry calls it inside one transaction.
 
 use std::time::Duration;
 
