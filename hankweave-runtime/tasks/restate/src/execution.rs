@@ -77,7 +77,7 @@ impl RestateExecution {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost: fields change only after an await has returned.
+    /// Nothing is lost: an await that was dropped is repeated by the next call.
     pub(crate) async fn next(&mut self, kept: &RestateTask) -> Result<DurableStep, Interrupted> {
         loop {
             if let Some(step) = self.unrecorded(kept).await? {
