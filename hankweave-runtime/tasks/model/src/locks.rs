@@ -73,8 +73,8 @@ impl LockTable {
         })
     }
 
-    /// Replaces the resource by `after`, or drops a resource that has no holder any more. A dropped resource still refuses late writers: a write needs a live token,
-    /// and no token is granted twice.
+    /// Replaces the resource by `after`, or drops a resource that has no holder any more. A dropped resource still refuses late writers: a write needs
+    /// a live token, and no token is granted twice.
     pub fn put(&mut self, name: &str, after: Resource) {
         let known = self.resources.remove_entry(name);
         let (name, before) = known.unwrap_or_else(|| (Arc::from(name), Resource::default()));
