@@ -1,4 +1,4 @@
-//! Tasks and locks inside one process, which end with it.
+//! Coordinator in memory: its tasks and locks end with the process.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,12 +15,12 @@ use hankweave_task_model::{Holder, LockTable, LogEntry, Resource, TaskError};
 
 use crate::coordinator::{HeldLock, Hints, ListQuery, TaskFilter};
 use crate::engine::{
-    Backend, Fencing, LeaseClock, LocalTx, ReadSet, Removed, ResourceView, Transaction, Tx, TxError,
-    TxResult, error_of, see_locally,
+    Backend, Fencing, LeaseClock, LocalTx, LocksToRemove, ReadSet, ResourceView, Transaction, Tx, TxError,
+    TxResult, error_of, read_view_locally,
 };
 use crate::stored::deleted_from;
 
-/// Coordinator for one process.
+/// Coordinator inside one process, for embedders, tests and workers whose tasks another engine stores.
 pub struct Memory {
     state: Mutex<MemoryState>,
     clock: LeaseClock,
@@ -66,6 +66,7 @@ impl Memory {
         }
     }
 
+    /// Performs an operation while holding the mutex, and notifies listeners afterwards.
     fn run_now<O: Transaction>(&self, operation: &O) -> Result<O::Output, TaskError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tx = MemoryTx {
@@ -74,15 +75,15 @@ impl Memory {
             fencing: self.fencing,
             state: &mut state,
         };
-        let done = operation.perform(&mut tx).now_or_never();
+        let result = operation.perform(&mut tx).now_or_never();
         // Operations in memory never have to wait.
-        let done = done.unwrap_or_else(|| Err(TxError::Away("the memory is busy".to_owned())));
+        let result = result.unwrap_or_else(|| Err(TxError::Away("the memory is busy".to_owned())));
         drop(state);
-        let done = done.map_err(|trouble| error_of(operation, trouble))?;
+        let output = result.map_err(|trouble| error_of(operation, trouble))?;
         if O::WRITES && operation.notifies() {
             self.hints.notify();
         }
-        Ok(done)
+        Ok(output)
     }
 }
 
@@ -109,7 +110,7 @@ struct MemoryState {
     tasks: BTreeMap<TaskId, TaskRow>,
     /// Lease time of each task's last change.
     changed: BTreeMap<TaskId, Timestamp>,
-    /// Pending tasks, in the order of claims.
+    /// Pending tasks in the order of claims: priority, time of creation and id.
     pending: BTreeSet<(Reverse<i32>, Timestamp, TaskId)>,
     lines: BTreeMap<TaskId, Vec<LogEntry>>,
     /// Time of the deletion, and whether the task had completed.
@@ -123,6 +124,7 @@ impl MemoryState {
         locks.held.iter().any(|held| held.lives(now))
     }
 
+    /// Whether a task, deleted or not, has completed; `None` if there never was one of this id.
     fn has_completed(&self, id: &TaskId) -> Option<bool> {
         let of_row = |row: &TaskRow| row.record.status() == TaskStatus::Completed;
         let deleted = || self.deleted.get(id).map(|(_, has_completed)| *has_completed);
@@ -134,10 +136,10 @@ impl MemoryState {
         if known.is_none_or(|known| known.version != row.version) {
             self.changed.insert(row.id().clone(), lease_now);
         }
-        let place = (Reverse(row.priority), *row.record.created_at(), row.id().clone());
+        let key = (Reverse(row.priority), *row.record.created_at(), row.id().clone());
         match row.record.status() {
-            TaskStatus::Pending => self.pending.insert(place),
-            _ => self.pending.remove(&place),
+            TaskStatus::Pending => self.pending.insert(key),
+            _ => self.pending.remove(&key),
         };
         self.tasks.insert(row.id().clone(), row.clone());
     }
@@ -236,22 +238,22 @@ impl Tx for MemoryTx<'_> {
     }
 
     async fn orphans(&mut self, before: Timestamp) -> TxResult<Vec<TaskRow>> {
-        let is_left = |row: &&TaskRow| {
+        let is_orphan = |row: &&TaskRow| {
             let is_old = row.cancel_requested_at.is_some() || self.state.changed[row.id()] < before;
             let is_running = row.record.status() == TaskStatus::Running;
             is_running && is_old && !self.state.is_held(row.id(), self.lease_now)
         };
-        let mut rows: Vec<TaskRow> = self.state.tasks.values().filter(is_left).cloned().collect();
+        let mut rows: Vec<TaskRow> = self.state.tasks.values().filter(is_orphan).cloned().collect();
         rows.sort_by_key(|row| self.state.changed[row.id()]);
         Ok(rows)
     }
 
-    async fn log_lines(&mut self, id: &TaskId, behind: u64) -> TxResult<Vec<LogEntry>> {
+    async fn log_lines(&mut self, id: &TaskId, after_seq: u64) -> TxResult<Vec<LogEntry>> {
         let lines = self.state.lines.get(id).map_or(&[][..], |lines| lines);
-        let behind = lines
+        let later = lines
             .iter()
-            .filter(|line| line.seq.is_some_and(|seq| seq > behind));
-        Ok(behind.cloned().collect())
+            .filter(|line| line.seq.is_some_and(|seq| seq > after_seq));
+        Ok(later.cloned().collect())
     }
 
     async fn unwritten(&mut self, limit: u32) -> TxResult<Vec<TaskRow>> {
@@ -270,8 +272,8 @@ impl Tx for MemoryTx<'_> {
         Ok(())
     }
 
-    async fn see(&mut self, name: &str, beside: ReadSet<'_>) -> TxResult<ResourceView> {
-        see_locally(self, name, beside).await
+    async fn read_view(&mut self, name: &str, read_set: ReadSet<'_>) -> TxResult<ResourceView> {
+        read_view_locally(self, name, read_set).await
     }
 
     async fn put_resource(&mut self, name: &str, _: &Resource, after: Resource) -> TxResult<()> {
@@ -289,10 +291,10 @@ impl Tx for MemoryTx<'_> {
             .collect())
     }
 
-    async fn names_with(&mut self, removed: Removed<'_>) -> TxResult<Vec<String>> {
+    async fn names_with(&mut self, locks: LocksToRemove<'_>) -> TxResult<Vec<String>> {
         let held = self.state.locks.held().into_iter();
         let mut names: Vec<String> = held
-            .filter(|(_, held)| removed.matches(held))
+            .filter(|(_, held)| locks.matches(held))
             .map(|(name, _)| name.to_owned())
             .collect();
         names.dedup();

@@ -1,4 +1,5 @@
-//! Writing of the registry's contents into a task's files (TASK-33, TASK-53).
+//! Copies the registry's log lines and status of a task into the task's files (TASK-33, TASK-53). Called by the holder of the task's lock after a step,
+//! and for steps whose worker was lost before doing so.
 
 use hankweave_task_model::LogEntry;
 use hankweave_task_model::registry::TaskRow;
@@ -9,7 +10,7 @@ use crate::coordinator::Coordinator;
 use crate::layers::{LayerError, TaskFiles};
 
 /// Writes the registry's log lines that the task's log lacks, and the status into the task's state, under the lock with this token. Returns the
-/// number of the last written line. Another machine may have written lines that this one lacks.
+/// number of the row's last line. The log may lack lines in the middle, which another machine has written into its own copy.
 ///
 /// # Errors
 ///
@@ -20,28 +21,28 @@ pub async fn publish(
     row: &TaskRow,
     token: Option<u64>,
 ) -> Result<u64, LayerError> {
-    let behind = files.run(TaskFiles::log_seqs).await?;
-    let whole = (1..).zip(&behind).take_while(|(due, seq)| due == *seq).count();
-    let lines = coordinator.log_lines(row.id().clone(), whole as u64).await?;
+    let logged = files.run(TaskFiles::log_seqs).await?;
+    let without_gap = (1..).zip(&logged).take_while(|(due, seq)| due == *seq).count();
+    let lines = coordinator
+        .log_lines(row.id().clone(), without_gap as u64)
+        .await?;
     let status = row.record.status();
     files
         .run(move |files| {
-            let is_lacking = |line: &&LogEntry| line.seq.is_none_or(|seq| !behind.contains(&seq));
-            let lacking: Vec<LogEntry> = lines.iter().filter(is_lacking).cloned().collect();
-            let known = files.load_state()?;
-            if known.is_none_or(|state| state.status != status) {
+            let is_missing = |line: &&LogEntry| line.seq.is_none_or(|seq| !logged.contains(&seq));
+            let missing: Vec<LogEntry> = lines.iter().filter(is_missing).cloned().collect();
+            let stored = files.load_state()?;
+            if stored.is_none_or(|state| state.status != status) {
                 files.update_state(token, |state| {
                     state.status = status;
-                    if let Some(codon) = state
-                        .data
-                        .get_mut("running")
-                        .filter(|_| status != TaskStatus::Running)
+                    if status != TaskStatus::Running
+                        && let Some(codon) = state.data.get_mut("running")
                     {
                         *codon = Value::Null;
                     }
                 })?;
             }
-            files.append_log(&lacking)
+            files.append_log(&missing)
         })
         .await?;
     Ok(row.log_seq)

@@ -1,4 +1,5 @@
-//! Reports of a worker to an engine. The worker waits until the engine has recorded each (TASK-86).
+//! Reports of a worker to an engine that stores its task in place of a registry, such as Restate. The worker waits until the engine has recorded each
+//! report (TASK-86).
 
 use hankweave_core::document::HankweaveState;
 use tokio::sync::{mpsc, oneshot};
@@ -11,12 +12,14 @@ pub struct Recorder(mpsc::Sender<RecordRequest>);
 #[derive(Debug)]
 pub struct RecordRequests(mpsc::Receiver<RecordRequest>);
 
-/// Report of a change. The worker continues when this is dropped.
+/// Report of a change. The worker continues when the request is dropped.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct RecordRequest {
-    /// History of its runs, up to the point from which another worker can continue; `None` if the task has taken a step in the coordinator.
+    /// History of the task's runs, up to the point from which another worker can continue; `None` if the report is that the task has taken a step in the
+    /// coordinator.
     pub history: Option<HankweaveState>,
+    /// Its drop wakes the worker.
     _done_sender: oneshot::Sender<()>,
 }
 
@@ -30,14 +33,14 @@ impl Recorder {
 
     /// Waits until the report is recorded, or until the engine records no more.
     pub(crate) async fn record(&self, history: Option<HankweaveState>) {
-        let (done_sender, done) = oneshot::channel();
+        let (done_sender, request_dropped) = oneshot::channel();
         let report = RecordRequest {
             history,
             _done_sender: done_sender,
         };
         if self.0.send(report).await.is_ok() {
-            // No value is ever sent: the end of the report is the answer.
-            let _ = done.await;
+            // No value is ever sent: the drop of the request is the answer.
+            let _ = request_dropped.await;
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Column values of rows, common to all databases: signed integers, times in Unix milliseconds, and the task itself as JSON.
+//! Conversion of tasks, log lines and locks into column values and back, common to SQLite and PostgreSQL: numbers are signed integers, times are Unix
+//! milliseconds, and a task's record is JSON.
 
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
@@ -12,11 +13,12 @@ use serde_json::json;
 use crate::coordinator::HeldLock;
 use crate::engine::{TxError, TxResult};
 
-/// Converts to a signed integer, because databases have no unsigned ones. Our numbers stay below the limit.
+/// Converts to a signed integer, because databases have no unsigned ones. Numbers in a registry never reach the limit.
 pub(crate) fn integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
+/// Converts a signed integer back.
 pub(crate) fn natural(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
@@ -34,7 +36,7 @@ pub(crate) fn read_id(id: String) -> TxResult<TaskId> {
 }
 
 /// Returns the number and the text of a log line.
-pub(crate) fn written(line: &LogEntry) -> TxResult<(i64, String)> {
+pub(crate) fn line_columns(line: &LogEntry) -> TxResult<(i64, String)> {
     let text = serde_json::to_string(line).map_err(|error| TxError::Failed(error.to_string()))?;
     Ok((integer(line.seq.unwrap_or(0)), text))
 }
@@ -83,6 +85,7 @@ impl StoredTask {
         })
     }
 
+    /// Returns the row with these column values.
     pub(crate) fn row(self) -> TxResult<TaskRow> {
         let record = serde_json::from_str(&self.record);
         Ok(TaskRow {
@@ -114,6 +117,7 @@ pub(crate) struct StoredHeld {
 }
 
 impl StoredHeld {
+    /// Returns the lock with these column values.
     pub(crate) fn lock(self) -> TxResult<HeldLock> {
         let mode = match self.mode.as_str() {
             "exclusive" => LockMode::Exclusive,

@@ -136,7 +136,9 @@ impl TaskCheckpointManifest {
 pub struct TaskCheckpoint {
     /// Manifest.
     pub manifest: TaskCheckpointManifest,
+    /// Saved state.json.
     state: TaskState,
+    /// Saved logs.jsonl; empty if the checkpoint has none.
     logs: String,
 }
 
@@ -206,10 +208,10 @@ impl TaskCheckpoint {
         };
         let note = lines(&[note], false).map_err(|_| TaskError::StateSaveFailed("a log line is no JSON"))?;
         let is_torn = !live_log.is_empty() && !live_log.ends_with('\n');
-        let torn = if is_torn { "\n" } else { "" };
+        let separator = if is_torn { "\n" } else { "" };
         Ok(Restored {
             state,
-            log: format!("{torn}{}{note}", lacking(&self.logs, live_log)),
+            log: format!("{separator}{}{note}", missing_lines(&self.logs, live_log)),
         })
     }
 }
@@ -225,22 +227,22 @@ pub struct Restored {
 }
 
 /// Returns the lines of `saved` that `live` lacks, in order, each as often as it is missing.
-fn lacking(saved: &str, live: &str) -> String {
-    let mut there: BTreeMap<&str, usize> = BTreeMap::new();
+fn missing_lines(saved: &str, live: &str) -> String {
+    let mut live_counts: BTreeMap<&str, usize> = BTreeMap::new();
     for line in live.lines() {
-        *there.entry(line).or_default() += 1;
+        *live_counts.entry(line).or_default() += 1;
     }
-    let mut lacking = String::new();
+    let mut missing = String::new();
     for line in saved.lines() {
-        match there.get_mut(line) {
+        match live_counts.get_mut(line) {
             Some(count) if *count > 0 => *count -= 1,
             _ => {
-                lacking.push_str(line);
-                lacking.push('\n');
+                missing.push_str(line);
+                missing.push('\n');
             }
         }
     }
-    lacking
+    missing
 }
 
 #[cfg(test)]

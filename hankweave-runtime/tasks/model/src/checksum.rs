@@ -12,8 +12,8 @@ use crate::error::TaskError;
 /// Greatest integer that every JSON reader keeps exactly.
 const GREATEST: u64 = (1 << 53) - 1;
 
-/// Parses an object exactly as its writer meant it, or returns an error (TASK-15). Everything that is to be sealed must be read here. A [`Value`] can
-/// no longer distinguish an integer that was rounded from a number with an exponent.
+/// Parses an object exactly as its writer meant it, or returns an error (TASK-15). Text that is to be sealed must be read by this function,
+/// because a [`Value`] can no longer distinguish an integer that was rounded from a number with an exponent.
 ///
 /// # Errors
 ///
@@ -35,7 +35,8 @@ pub fn read_object(text: &str) -> Result<Map<String, Value>, TaskError> {
 fn rounded_integer(text: &str) -> Option<&str> {
     let mut in_string = false;
     let mut escaped = false;
-    let outside = text.split(|character: char| {
+    // Splits at all characters of strings and all separators, so that only numbers, `true`, `false`, `null` and empty words are left.
+    let words_outside_strings = text.split(|character: char| {
         let was_in_string = in_string;
         match character {
             _ if escaped => escaped = false,
@@ -53,7 +54,7 @@ fn rounded_integer(text: &str) -> Option<&str> {
         let digits = word.strip_prefix('-').unwrap_or(word);
         !digits.parse::<u64>().is_ok_and(|size| size <= GREATEST)
     };
-    outside.filter(is_integer).find(is_rounded)
+    words_outside_strings.filter(is_integer).find(is_rounded)
 }
 
 /// Value whose objects have no duplicate names; serde_json alone would keep the last one.
@@ -178,7 +179,7 @@ fn write_value(text: &mut String, value: &Value) -> Result<(), TaskError> {
             }
             text.push(']');
         }
-        Value::Number(number) => text.push_str(&written(number)?),
+        Value::Number(number) => text.push_str(&number_text(number)?),
         // serde_json escapes exactly what RFC 8785 escapes.
         other => text.push_str(&other.to_string()),
     }
@@ -190,6 +191,7 @@ fn write_object<'a>(
     members: impl Iterator<Item = (&'a String, &'a Value)>,
 ) -> Result<(), TaskError> {
     let mut members: Vec<_> = members.collect();
+    // RFC 8785 sorts names by their UTF-16 code units.
     members.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
     text.push('{');
     for (place, (name, value)) in members.into_iter().enumerate() {
@@ -202,20 +204,20 @@ fn write_object<'a>(
     Ok(())
 }
 
-fn written(number: &Number) -> Result<String, TaskError> {
+fn number_text(number: &Number) -> Result<String, TaskError> {
     let integer = number.as_u64().or(number.as_i64().map(i64::unsigned_abs));
     match (integer, number.as_f64()) {
         (Some(size), _) if size > GREATEST => Err(TaskError::StateSaveFailed(
             "an integer is beyond 2^53 - 1, which other readers round",
         )),
         (Some(_), _) => Ok(number.to_string()),
-        (None, Some(float)) => Ok(written_float(float)),
+        (None, Some(float)) => Ok(float_text(float)),
         (None, None) => Err(TaskError::StateSaveFailed("a number cannot be written")),
     }
 }
 
 /// Returns the shortest digits of a number, in the form that JavaScript chooses.
-fn written_float(float: f64) -> String {
+fn float_text(float: f64) -> String {
     match float.abs() {
         0.0 => "0".to_owned(),
         1e-6..1e21 => float.to_string(),

@@ -64,6 +64,7 @@ impl AgentDecision {
                 (&rest[..at], Some(serde_json::from_str(data).ok()?))
             }
         };
+        // The writer ends the reasoning with a line end and an empty line.
         let reasoning = reasoning.strip_suffix('\n').unwrap_or(reasoning);
         let reasoning = reasoning.strip_suffix('\n').unwrap_or(reasoning);
         let reasoning: Vec<_> = reasoning.split('\n').map(unescaped).collect();

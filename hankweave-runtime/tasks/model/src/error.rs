@@ -1,4 +1,4 @@
-//! Errors, each with a code that never changes.
+//! Errors of the task system, each with a code that never changes.
 
 use hankweave_core::id::InvalidId;
 

@@ -1,4 +1,5 @@
-//! Attempts of a task by the lines of its log: each start of a worker or an agent, to its end, with the codons that ended in it (TASK-106).
+//! Attempts of a task, computed from the lines of its log. An attempt goes from the start of a worker or an agent to its end, and has the codons that ended
+//! in between (TASK-106).
 
 use std::time::Duration;
 
@@ -96,7 +97,6 @@ impl TaskExecution {
     /// Returns the cost: the noted one if the attempt has ended, otherwise at least the sum of its codons.
     #[must_use]
     pub fn cost(&self) -> AttemptCost {
-        let of_codons = || self.logged_codons().map(|codon| codon.cost).sum();
         match self.cost {
             _ if self.by_hand => AttemptCost::Uncounted,
             Some(cost) => AttemptCost::Known {
@@ -105,7 +105,7 @@ impl TaskExecution {
             },
             None if self.codons.is_empty() => AttemptCost::Unknown,
             None => AttemptCost::Known {
-                cost: of_codons(),
+                cost: self.logged_codons().map(|codon| codon.cost).sum(),
                 is_lower_bound: true,
             },
         }
@@ -179,21 +179,25 @@ pub fn with_codons(mut attempts: Vec<TaskExecution>, log: &[LogEntry]) -> Vec<Ta
 /// Returns the attempts in the lines of a log or registry, oldest first.
 #[must_use]
 pub fn executions(lines: &[LogEntry]) -> Vec<TaskExecution> {
-    let (mut attempts, mut attempt): (Vec<TaskExecution>, u32) = (Vec::new(), 1);
+    let mut attempts: Vec<TaskExecution> = Vec::new();
+    let mut number = 1;
     for line in lines {
         let data = line.data.clone().unwrap_or_default();
         let text = |name: &str| data[name].as_str().map(str::to_owned);
         match text("toStatus").as_deref() {
-            // An approval does not change the number.
             Some("pending") => {
                 if let Some(last) = attempts.last_mut() {
+                    // A worker that requeues a task fails and resumes it in one change, so both lines have one time.
                     last.requeued |= text("fromStatus").as_deref() == Some("failed")
                         && last.ended_at == Some(line.timestamp);
                 }
-                attempt += u32::from(!matches!(data["fromStatus"].as_str(), None | Some("waiting")));
+                // Neither the creation (no `fromStatus`) nor an approval changes the number.
+                if !matches!(data["fromStatus"].as_str(), None | Some("waiting")) {
+                    number += 1;
+                }
             }
             Some("running") => attempts.push(TaskExecution {
-                attempt,
+                attempt: number,
                 agent_id: text("agentId").unwrap_or_default(),
                 by_hand: data[BY_HAND] == true,
                 started_at: line.timestamp,
@@ -207,7 +211,7 @@ pub fn executions(lines: &[LogEntry]) -> Vec<TaskExecution> {
                 codons: Vec::new(),
                 line: line.seq,
             }),
-            // A denial or a cancellation is the outcome of the attempt that asked the question.
+            // A denial or a cancellation of a waiting task is the outcome of the attempt that asked the question.
             Some(status) if data["fromStatus"] == "waiting" => {
                 if let Some(last) = attempts.last_mut() {
                     status.clone_into(&mut last.status);

@@ -1,4 +1,4 @@
-//! Locks of a registry, in memory (TASK-6, TASK-13, TASK-14, TASK-16).
+//! Table of all locks of a registry, for the coordinator in memory (TASK-6, TASK-13, TASK-14, TASK-16).
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
@@ -16,8 +16,9 @@ use crate::resource::{Holder, LockDemand, LockGrant, Resource};
 pub struct LockTable {
     /// Resources with a holder, including those whose locks have expired since the last check.
     resources: HashMap<Arc<str>, Resource>,
-    /// Locks by holder, in byte order.
+    /// Names of each holder's resources, in byte order, which is the lock order.
     by_holder: HashMap<Holder, BTreeSet<Arc<str>>>,
+    /// Greatest token granted so far.
     last_token: u64,
     /// Highest version of all forgotten resources. A resource that is not in the table starts at it, so that no version repeats (TASK-14).
     forgotten: u64,
@@ -49,6 +50,7 @@ impl LockTable {
         let token = self.next_token();
         let demand = LockDemand { holder, mode, lease };
         let answer = self.change(resource, |entry| entry.acquire(resource, demand, token, now));
+        // A refusal, or a second lock under the holder's earlier token, does not use up the new token.
         if !answer.as_ref().is_ok_and(|held| held.token == token) {
             self.last_token -= 1;
         }
@@ -71,18 +73,19 @@ impl LockTable {
         })
     }
 
-    /// Stores the resource as it is now, and drops one without a holder. A dropped resource still refuses late writers: a write needs a live token,
-    /// and no token is granted twice.
+    /// Replaces the resource by `after`, or drops a resource that has no holder any more. A dropped resource still refuses late writers: a write needs
+    /// a live token, and no token is granted twice.
     pub fn put(&mut self, name: &str, after: Resource) {
         let known = self.resources.remove_entry(name);
         let (name, before) = known.unwrap_or_else(|| (Arc::from(name), Resource::default()));
-        let is_in =
-            |resource: &Resource, own: &LockGrant| resource.held.iter().any(|held| held.holder == own.holder);
-        for gone in before.held.iter().filter(|held| !is_in(&after, held)) {
-            self.unindex(&gone.holder, &name);
+        let has_holder = |resource: &Resource, grant: &LockGrant| {
+            resource.held.iter().any(|held| held.holder == grant.holder)
+        };
+        for removed in before.held.iter().filter(|grant| !has_holder(&after, grant)) {
+            self.unindex(&removed.holder, &name);
         }
-        for new in after.held.iter().filter(|held| !is_in(&before, held)) {
-            let of_holder = self.by_holder.entry(new.holder.clone()).or_default();
+        for added in after.held.iter().filter(|grant| !has_holder(&before, grant)) {
+            let of_holder = self.by_holder.entry(added.holder.clone()).or_default();
             of_holder.insert(name.clone());
         }
         match after.held.is_empty() {
@@ -100,6 +103,7 @@ impl LockTable {
         }
     }
 
+    /// Applies `step` to the resource, and stores the outcome.
     fn change<T>(&mut self, name: &str, step: impl FnOnce(&mut Resource) -> T) -> T {
         let mut resource = self.resource(name);
         let answer = step(&mut resource);
@@ -107,7 +111,7 @@ impl LockTable {
         answer
     }
 
-    /// Returns the holder's first resource after this one in lock order; `None` also when the holder has this one already (TASK-16).
+    /// Returns the holder's first resource after `resource` in lock order; `None` also when the holder has `resource` already (TASK-16).
     #[must_use]
     pub fn held_behind(&self, resource: &str, holder: &Holder, now: Timestamp) -> Option<&str> {
         let of_holder = self.by_holder.get(holder)?;
@@ -115,9 +119,12 @@ impl LockTable {
             let mut held = self.resources.get(name).into_iter().flat_map(|entry| &entry.held);
             held.any(|held| held.holder == *holder && held.lives(now))
         };
-        let behind = (Bound::Excluded(resource), Bound::Unbounded);
-        let mut behind = of_holder.range::<str, _>(behind).map(|name| &**name);
-        behind.find(|name| has(name)).filter(|_| !has(resource))
+        if has(resource) {
+            return None;
+        }
+        let later = (Bound::Excluded(resource), Bound::Unbounded);
+        let mut later = of_holder.range::<str, _>(later).map(|name| &**name);
+        later.find(|name| has(name))
     }
 
     /// Checks that the holder may ask for this resource now. A holder never waits for a resource that comes before one it holds, so holders cannot
@@ -231,7 +238,7 @@ impl LockTable {
         self.remove(|held| !held.lives(now))
     }
 
-    /// Removes every lock of an owner, in all scopes, and returns the number (TASK-13).
+    /// Removes every lock of an owner, in all scopes, and returns the number of removed locks (TASK-13).
     pub fn emergency_clean_up(&mut self, owner: &str) -> usize {
         self.remove(|held| *held.holder.owner == *owner)
     }

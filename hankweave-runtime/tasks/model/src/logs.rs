@@ -82,7 +82,8 @@ impl TaskLogPage {
 #[derive(Debug)]
 pub struct LogFold {
     query: LogQuery,
-    left_out: usize,
+    /// Number of matching lines skipped so far.
+    skipped: usize,
     logs: TaskLogPage,
 }
 
@@ -96,7 +97,7 @@ impl LogFold {
         };
         Self {
             query,
-            left_out: 0,
+            skipped: 0,
             logs,
         }
     }
@@ -119,8 +120,8 @@ impl LogFold {
     }
 
     fn take(&mut self, entry: LogEntry) {
-        if self.left_out < self.query.offset {
-            self.left_out += 1;
+        if self.skipped < self.query.offset {
+            self.skipped += 1;
         } else if self
             .query
             .limit

@@ -83,7 +83,7 @@ pub struct Resource {
     pub held: Vec<LockGrant>,
     /// Number of commits.
     pub version: u64,
-    /// Highest token that has written.
+    /// Highest token under which a write was made.
     pub written: u64,
 }
 
@@ -104,16 +104,18 @@ impl Resource {
         self.held.retain(|held| held.lives(now));
         let LockDemand { holder, mode, lease } = demand;
         let expires_at = lease.map(|lease| now.after(lease));
-        let own = |held: &LockGrant| held.holder == *holder && held.mode == mode;
+        let is_repeated = |held: &LockGrant| held.holder == *holder && held.mode == mode;
         let excludes = |held: &LockGrant| mode == LockMode::Exclusive || held.mode == LockMode::Exclusive;
-        let is_in_the_way = |held: &&LockGrant| !own(held) && (held.holder == *holder || excludes(held));
+        // A grant of the holder itself in the other mode is a conflict too.
+        let is_in_the_way =
+            |held: &&LockGrant| !is_repeated(held) && (held.holder == *holder || excludes(held));
         if let Some(other) = self.held.iter().find(is_in_the_way) {
             return Err(TaskError::ResourceLocked {
                 resource: name.to_owned(),
                 existing_owner: (*other.holder.owner).to_owned(),
             });
         }
-        if let Some(held) = self.held.iter_mut().find(|held| own(held)) {
+        if let Some(held) = self.held.iter_mut().find(|held| is_repeated(held)) {
             let taken_too_often = TaskError::InvalidArgument("the lock was taken too often");
             held.count = held.count.checked_add(1).ok_or(taken_too_often)?;
             held.expires_at = expires_at;
@@ -144,7 +146,7 @@ impl Resource {
     ) -> Result<Option<LockGrant>, TaskError> {
         self.held.retain(|held| held.lives(now));
         let is_free = self.held.is_empty();
-        let Some(place) = self.held.iter().position(|held| held.holder == *holder) else {
+        let Some(index) = self.held.iter().position(|held| held.holder == *holder) else {
             let resource = name.to_owned();
             return if is_free {
                 Ok(None)
@@ -152,10 +154,10 @@ impl Resource {
                 Err(TaskError::LockNotHeld { resource })
             };
         };
-        self.held[place].count -= 1;
-        match self.held[place].count {
-            0 => Ok(Some(self.held.remove(place))),
-            _ => Ok(Some(self.held[place].clone())),
+        self.held[index].count -= 1;
+        match self.held[index].count {
+            0 => Ok(Some(self.held.remove(index))),
+            _ => Ok(Some(self.held[index].clone())),
         }
     }
 

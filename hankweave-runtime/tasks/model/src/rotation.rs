@@ -1,9 +1,10 @@
-//! Retention of task checkpoints (TASK-46).
+//! Retention of task checkpoints: which ones are removed as new ones are made (TASK-46).
 
 use std::collections::BTreeSet;
 
 use crate::checkpoint::CheckpointId;
 
+/// Milliseconds of a day.
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
 /// First Monday after 1970-01-01, in days; weeks start on it.
@@ -40,23 +41,26 @@ impl Retention {
     pub fn surplus(&self, checkpoints: &[(CheckpointId, u64)]) -> Vec<CheckpointId> {
         let mut newest_first = checkpoints.to_vec();
         newest_first.sort_unstable_by_key(|(id, _)| std::cmp::Reverse(*id));
-        let (mut days, mut weeks, mut kept, mut going) = (BTreeSet::new(), BTreeSet::new(), 0, Vec::new());
-        for (place, (id, size)) in newest_first.into_iter().enumerate() {
+        let (mut days, mut weeks) = (BTreeSet::new(), BTreeSet::new());
+        let (mut kept_bytes, mut removed) = (0, Vec::new());
+        for (index, (id, size)) in newest_first.into_iter().enumerate() {
             let day = id.millis() / DAY;
             let of_a_day = days.insert(day) && days.len() <= self.days;
             let of_a_week = weeks.insert((day + 7 - MONDAY) / 7) && weeks.len() <= self.weeks;
-            let wanted = place < self.last || of_a_day || of_a_week;
-            let fits = kept + size <= self.bytes;
-            if place == 0 || (wanted && fits) {
-                kept += size;
+            let wanted = index < self.last || of_a_day || of_a_week;
+            let fits = kept_bytes + size <= self.bytes;
+            if index == 0 || (wanted && fits) {
+                kept_bytes += size;
             } else {
-                going.push(id);
-                // Older checkpoints are removed before newer ones, so no older one may fit any more.
-                kept = if wanted { self.bytes } else { kept };
+                removed.push(id);
+                if wanted {
+                    // Older checkpoints are removed before newer ones, so no older one may fit any more.
+                    kept_bytes = self.bytes;
+                }
             }
         }
-        going.reverse();
-        going
+        removed.reverse();
+        removed
     }
 }
 

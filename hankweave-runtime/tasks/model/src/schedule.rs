@@ -80,12 +80,13 @@ impl UnsavedWork {
     }
 }
 
-/// Whether an interruption gets a checkpoint when this time has passed since the last one that got one.
+/// Whether an interruption gets a checkpoint. `since_last` is the time since the last interruption with a checkpoint, if there was one.
 #[must_use]
 pub fn interruption_counts(since_last: Option<Duration>) -> bool {
     since_last.is_none_or(|since| since >= BETWEEN_INTERRUPTIONS)
 }
 
+/// Returns 0 points below `some`, 2 from `some`, 3 from `much` and 4 from `most` on.
 fn points(value: u64, [some, much, most]: [u64; 3]) -> u32 {
     match value {
         value if value >= most => 4,

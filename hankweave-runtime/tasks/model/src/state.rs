@@ -21,12 +21,12 @@ pub struct TaskState {
     pub task_id: TaskId,
     /// Status when the file was written. The registry's status takes precedence.
     pub status: TaskStatus,
-    /// Data; here the file takes precedence.
+    /// Data of the task. For the data, the file takes precedence over the registry.
     #[serde(default)]
     pub data: Map<String, Value>,
     /// Time of this write.
     pub last_updated: Timestamp,
-    /// Number of writes.
+    /// Number of writes; `None` if its writer does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
     /// Token of the lock under which it was written.
@@ -38,7 +38,7 @@ pub struct TaskState {
 }
 
 impl TaskState {
-    /// Returns the state of a new task without data; its first version is 1.
+    /// Returns the state of a new task, without data and not yet with a version.
     #[must_use]
     pub fn new(task_id: TaskId, status: TaskStatus, now: Timestamp) -> Self {
         Self {
@@ -79,8 +79,8 @@ impl TaskState {
         Self::of(object, task)
     }
 
-    /// Parses a file, also one whose program wrote no checksum, or zeros in its place. The second value is whether that is so. An existing checksum
-    /// must fit.
+    /// Parses a file, also one without a checksum or with zeros in its place, as other programs write it. The second value is whether this is such a
+    /// file. Any other checksum must fit.
     ///
     /// # Errors
     ///
@@ -106,7 +106,8 @@ impl TaskState {
         serde_json::from_value(Value::Object(object)).map_err(misshapen)
     }
 
-    /// Checks that `next` may replace this state: its lock is not older, and its version is later (TASK-41).
+    /// Checks that `next` may replace this state: its lock is not older, and its version is later (TASK-41). A state without a version may be replaced
+    /// by any version.
     ///
     /// # Errors
     ///

@@ -7,7 +7,7 @@ use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Success of a codon. After a rollback, a second success of the codon has another run or start time.
+/// Codon that succeeded. A second success of the codon, after a rollback, has another run or start time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CompletedCodon {
@@ -19,7 +19,7 @@ pub(crate) struct CompletedCodon {
 }
 
 impl CompletedCodon {
-    /// Whether both are one execution of a codon.
+    /// Whether `other` is the same execution of the codon.
     pub(crate) fn is(&self, other: &Self) -> bool {
         (&self.run_id, &self.codon_id, self.start_time) == (&other.run_id, &other.codon_id, other.start_time)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hankweave_runtime::world::http::{Http, HttpError, HttpRequest};
 use serde_json::json;
 
-/// Time limit. Restate asks the worker which services it has before it answers.
+/// Time limit of a registration, in which Restate also asks the workers which services they have.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Reason why Restate does not have the workers.
@@ -61,10 +61,10 @@ pub async fn register(http: &dyn Http, admin: &str, address: &str) -> Result<(),
     }
 }
 
-/// Returns the first lines of Restate's answer, for people.
+/// Returns the message in Restate's answer, or the start of an answer without one.
 fn message(body: &[u8]) -> String {
-    let told: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
-    match told["message"].as_str() {
+    let answer: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    match answer["message"].as_str() {
         Some(message) => message.to_owned(),
         None => String::from_utf8_lossy(body).chars().take(500).collect(),
     }

@@ -1,4 +1,4 @@
-//! Parts that all executions of a worker share.
+//! Worker for Restate: the options, files and metrics that all its executions share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,13 +10,15 @@ use hankweave_tasks::layers::TaskLayers;
 use hankweave_tasks::worker::{OrphanPolicyConfig, WorkerMetrics, WorkerOptions};
 use tokio::sync::Semaphore;
 
-/// Worker for Restate: the parts that its executions share.
+/// Worker for Restate, made once by the program. [`serve`](crate::serve) runs executions with it.
 pub struct RestateEngine {
     pub(crate) layers: TaskLayers,
     pub(crate) world: World,
+    /// Options of the inner worker of each execution, which works on one task, once.
     pub(crate) options: WorkerOptions,
     /// Called with each step of a task.
     pub(crate) step_reporter: Arc<dyn Fn(&TaskRow) + Send + Sync>,
+    /// Metrics of all executions.
     pub(crate) figures: WorkerMetrics,
     pub(crate) shutdown: Shutdown,
     /// One permit for each task that may run at once.
@@ -32,8 +34,8 @@ impl fmt::Debug for RestateEngine {
 }
 
 impl RestateEngine {
-    /// A worker whose files are under the root of `layers`. `step_reporter` is called with each step of a task and must return quickly. What becomes
-    /// of orphans is Restate's matter, so what `options` say of them does not count.
+    /// Creates a worker whose files are under the root of `layers`. `step_reporter` is called with each step of a task and must return quickly.
+    /// Restate takes care of orphaned tasks, so `options.orphans` is ignored.
     #[must_use]
     pub fn new(
         layers: TaskLayers,

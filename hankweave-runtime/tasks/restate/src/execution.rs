@@ -1,12 +1,12 @@
-//! Execution of one task: runs its worker, and returns what it does step by step (TASK-86, TASK-87).
+//! Execution of one task: runs a worker on the task, and returns the worker's steps one by one (TASK-86, TASK-87). `object` records them.
 //!
-//! Two records follow the task. Restate has the one that counts, `kept`: what is in it is *recorded*. The worker writes into a registry in memory,
-//! the `coordinator`, and is ahead of `kept` by at most one report. It goes like this:
+//! The task is stored twice. Restate has the copy that counts, `kept`: its contents are *recorded*. The worker writes into a registry in memory, the
+//! `coordinator`, which is ahead of `kept` by at most one report. In order:
 //!
 //! 1. [`RestateExecution::next`] starts a worker on the task as it is in `kept`.
-//! 2. The worker takes a step or completes a codon, sends a [`RecordRequest`], and waits.
-//! 3. `next` returns what Restate does not have yet. The caller records it, and calls `next` again.
-//! 4. When nothing is unrecorded any more, `next` drops the request. The worker continues: that is how it learns that its report is recorded.
+//! 2. The worker takes a step or completes a codon, sends a [`RecordRequest`] (its report), and waits.
+//! 3. `next` returns a codon or step that is not in `kept`. The caller records it, and calls `next` again.
+//! 4. When nothing is unrecorded any more, `next` drops the request. This tells the worker that its report is recorded, and the worker continues.
 
 use std::sync::Arc;
 
@@ -49,14 +49,15 @@ pub(crate) struct RestateExecution {
 
 /// A worker that has the task.
 struct ActiveWorker {
-    /// The running worker. Stands before `report`, because fields are dropped in their order: the end of `report` would tell a living worker that its
-    /// report is recorded.
+    /// Task of the worker. Must stand before `report`: fields are dropped in their order, and dropping `report` first would tell a living worker that
+    /// its report is recorded.
     handle: AbortOnDropHandle<Result<WorkerSummary, TaskError>>,
     coordinator: Arc<Memory>,
     reports: RecordRequests,
     /// Report for which the worker waits; dropping it lets the worker continue.
     report: Option<RecordRequest>,
     has_ended: bool,
+    /// Permit of `RestateEngine::room`, held as long as the worker exists.
     _room: OwnedSemaphorePermit,
 }
 
@@ -72,11 +73,11 @@ impl RestateExecution {
         }
     }
 
-    /// Waits for the next step that is not recorded. The caller calls again only when it has recorded the step, and gives the task with it.
+    /// Waits for the next step that is not in `kept`. The caller records the step in `kept` before it calls again.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost: what changes, changes between the awaits.
+    /// Nothing is lost: an await that was dropped is repeated by the next call.
     pub(crate) async fn next(&mut self, kept: &RestateTask) -> Result<DurableStep, Interrupted> {
         loop {
             if let Some(step) = self.unrecorded(kept).await? {
@@ -100,8 +101,8 @@ impl RestateExecution {
         }
     }
 
-    /// Returns what the worker has done and Restate does not have: first completed codons, then the task. So no codon is missing when the step that
-    /// ends the task is recorded.
+    /// Returns a completed codon that is not recorded, otherwise the task if it has changed. So all codons are recorded before the step that ends the
+    /// task.
     async fn unrecorded(&self, kept: &RestateTask) -> Result<Option<DurableStep>, Interrupted> {
         if let Some(success) = self.successes.iter().find(|success| !kept.has(success)) {
             return Ok(Some(DurableStep::Codon(success.clone())));
@@ -118,15 +119,15 @@ impl RestateExecution {
         Ok(Some(DurableStep::Task(changed, lines)))
     }
 
-    /// Returns the step that the task needs before a worker can have it: its end when it is cancelled, or the way back to pending from any other
-    /// state.
+    /// Returns the step to record before a worker starts: the end of a cancelled task, or the requeue of a task that is not pending. `None` if a
+    /// worker can start.
     fn step_before_worker(&self, kept: &RestateTask) -> Result<Option<DurableStep>, Interrupted> {
         let now = self.engine.world.clock.now();
         match kept.task.record.status() {
             TaskStatus::Pending | TaskStatus::Running if self.is_cancelled => Ok(Some(kept.cancel(now)?)),
             TaskStatus::Pending => Ok(None),
-            // A task that runs has lost its worker. Any other has ended or waits, and was asked to continue.
-            _ => Ok(Some(kept.wait_again(now)?)),
+            // A running task has lost its worker. Any other has ended, or its question was answered, and a user called `run`.
+            _ => Ok(Some(kept.requeue(now)?)),
         }
     }
 
@@ -140,7 +141,7 @@ impl RestateExecution {
         let coordinator = Arc::new(Memory::holding(clock, &kept.task, kept.log.clone()));
         let (recorder, reports) = Recorder::new();
         let step_reporter = Arc::clone(&engine.step_reporter);
-        // All executions of the engine count in the same figures. A worker that found no remote a moment ago asks for it before it takes the task.
+        // `doubting_remote`: after a failure to fetch the run, the worker tries the remote before it takes the task.
         let worker = Worker::counting_in(
             engine.figures(),
             coordinator.clone(),
@@ -164,7 +165,7 @@ impl RestateExecution {
         Ok(())
     }
 
-    /// Lets the worker continue until its next report, and takes in the codons that it has completed.
+    /// Lets the worker continue until its next report, and stores the completed codons in that report.
     async fn next_report(&mut self) -> Result<(), Interrupted> {
         let Some(worker) = &mut self.worker else {
             return Ok(());
@@ -176,7 +177,7 @@ impl RestateExecution {
         Ok(())
     }
 
-    /// Returns why a worker has ended though the task has not. Restate calls again, later when the remote does not answer (TASK-119).
+    /// Returns why a worker has ended though the task has not; Restate retries after this error (TASK-119).
     fn why_ended(&self, kept: &RestateTask) -> Interrupted {
         match (self.engine.shutdown.cause(), kept.not_fetched()) {
             (Some(_), _) => Interrupted::Stopping,
@@ -201,7 +202,7 @@ impl RestateExecution {
         self.end_worker().await
     }
 
-    /// Writes the files of a task that has ended as it is recorded, also when the worker that should have done so is gone.
+    /// Writes the files of a task that has ended as it is recorded, also if its worker was lost before writing them.
     pub(crate) async fn finish(&mut self, kept: &RestateTask) -> Result<(), Interrupted> {
         self.end_worker().await?;
         let recorded = Memory::holding(self.engine.world.clock.clone(), &kept.task, kept.log.clone());
@@ -210,7 +211,7 @@ impl RestateExecution {
         Ok(())
     }
 
-    /// Lets the worker continue to its end, without recording what it still reports.
+    /// Lets the worker continue to its end, without recording its further reports.
     async fn end_worker(&mut self) -> Result<(), Interrupted> {
         while self.worker.as_ref().is_some_and(|worker| !worker.has_ended) {
             self.next_report().await?;
@@ -221,9 +222,9 @@ impl RestateExecution {
 }
 
 impl ActiveWorker {
-    /// Tells the worker that its last report is recorded, and waits for the next one, or for its end.
+    /// Tells the worker that its last report is recorded, and waits for the next report or the worker's end.
     async fn next_report(&mut self) -> Result<(), Interrupted> {
-        // Dropping the request is what tells the worker.
+        // Dropping the request tells the worker.
         self.report = None;
         self.report = self.reports.next().await;
         if self.report.is_some() {
@@ -234,6 +235,7 @@ impl ActiveWorker {
         match ended {
             Ok(summary) => summary.map(drop).map_err(Interrupted::from),
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            // The handle was aborted.
             Err(_) => Ok(()),
         }
     }

@@ -16,8 +16,9 @@ use crate::codons::CompletedCodon;
 pub(crate) struct RestateTask {
     pub(crate) task: TaskRow,
     pub(crate) log: Vec<LogEntry>,
+    /// Completed codons, in the order of their recording.
     pub(crate) codons: Vec<CompletedCodon>,
-    /// Invocation that works on the task, or did so last.
+    /// Id of the last invocation of `run` for the task.
     pub(crate) invocation: String,
 }
 
@@ -42,6 +43,7 @@ impl RestateTask {
         }
     }
 
+    /// Adds the result of a durable step.
     pub(crate) fn take(&mut self, step: DurableStep) {
         match step {
             DurableStep::Task(task, lines) => {
@@ -52,7 +54,7 @@ impl RestateTask {
         }
     }
 
-    /// Whether no worker is needed until a user asks for the task again.
+    /// Whether the task needs no worker until a user answers or resumes it.
     pub(crate) fn has_ended(&self) -> bool {
         !matches!(
             self.task.record.status(),
@@ -77,7 +79,7 @@ impl RestateTask {
     }
 
     /// Returns the step that requeues the task: a running one has lost its worker, any other had ended and is resumed.
-    pub(crate) fn wait_again(&self, now: Timestamp) -> Result<DurableStep, TaskError> {
+    pub(crate) fn requeue(&self, now: Timestamp) -> Result<DurableStep, TaskError> {
         let orphaned = TaskTransition::Fail(Fail {
             error: "ORPHANED".to_owned(),
             failure: None,
@@ -100,7 +102,7 @@ impl RestateTask {
         self.change(vec![TaskTransition::Cancel], now)
     }
 
-    /// Applies steps to the task. Restate keeps others from writing meanwhile, so the token needs no check.
+    /// Returns the durable step that applies `steps` to the task. Restate lets one handler at a time change a task, so the token needs no check.
     fn change(&self, steps: Vec<TaskTransition>, now: Timestamp) -> Result<DurableStep, TaskError> {
         let change = RegistryChange {
             id: self.task.id().clone(),

@@ -1,5 +1,6 @@
-//! Workers whose tasks are stored in [Restate](https://restate.dev) in place of a registry. An execution is a virtual object, whose key is the id of
-//! the task. Each step and each codon is a durable step of the object (TASK-86 to TASK-89).
+//! Workers whose tasks are stored in [Restate](https://restate.dev) in place of a registry. An execution is a virtual object
+//! (Restate's name for a stored value with handlers, of which one at a time may change the value), whose key is the id of the task. Each step and each
+//! codon is a durable step of the object (TASK-86 to TASK-89).
 //!
 //! Restate calls the workers. It gives each execution to one of them, and to another one if the first no longer exists. Inside an execution runs the
 //! usual [`Worker`], on a coordinator that has only this task.
@@ -36,7 +37,7 @@ pub use engine::RestateEngine;
 /// Time for executions, beyond the grace of their runs, to report to Restate that they continue elsewhere.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// Additional time to push the rest of their runs to a remote.
+/// Additional time for executions to push their runs to a remote.
 const CARRYING: Duration = Duration::from_secs(60);
 
 /// Serves Restate until asked to stop. Then runs are stopped in order, and Restate gives their tasks to another worker.

@@ -1,4 +1,5 @@
-//! Virtual object of a task, and its handlers (TASK-88, TASK-89).
+//! Virtual object of a task, with the handlers that Restate calls (TASK-88, TASK-89). `run` works on the task step by step through
+//! [`RestateExecution`], and records each step; the other handlers answer, cancel, await or show the task.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -32,16 +33,19 @@ const CANCEL: &str = "cancel";
 /// (TASK-89).
 const LONGEST_STEP: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Longest pause between attempts. Workers may be away for days, and a task must wait for them rather than be paused.
+/// Longest pause between Restate's attempts to reach a worker.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// Number of attempts until Restate pauses the task. Workers may be away for days, and the task must wait for them.
 const TRIES: u64 = 1_000_000;
 
-/// Run to start.
+/// Argument of `run` for a new task.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct NewRun {
     hank: PathBuf,
     data: Option<PathBuf>,
+    /// Further arguments of `hankweave run`.
     #[serde(default)]
     arguments: Vec<String>,
     name: Option<String>,
@@ -51,7 +55,7 @@ struct NewRun {
     metadata: Map<String, Value>,
 }
 
-/// Answer of a user to the question of a waiting task.
+/// Argument of `answer`: a user's answer to the question of a waiting task.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct GivenAnswer {
@@ -60,8 +64,8 @@ struct GivenAnswer {
     reason: Option<String>,
 }
 
-/// Returns the question of a waiting task and the call that answers it.
-fn asked(codon: &str, question: &str) -> String {
+/// Returns the question of a waiting task and the call that answers it, for people.
+fn question_in_words(codon: &str, question: &str) -> String {
     format!(
         "the task waits for an approval of {codon}: {question}; call `answer` with {{\"granted\": true, \"by\": \"NAME\"}}, then `run`"
     )
@@ -97,7 +101,7 @@ impl HankweaveTask {
             }
         };
         if let TaskRecord::Waiting(waiting) = &kept.task.record {
-            return Err(refusal(409, &asked(&waiting.codon_id, &waiting.question)).into());
+            return Err(refusal(409, &question_in_words(&waiting.codon_id, &waiting.question)).into());
         }
         ctx.invocation_id().clone_into(&mut kept.invocation);
         ctx.set(KEPT, Json(kept.clone()));
@@ -108,7 +112,7 @@ impl HankweaveTask {
             TaskRecord::Failed(failed) => Err(refusal(500, &failed.error).into()),
             TaskRecord::Cancelled(_) => Err(refusal(409, "the task was cancelled").into()),
             TaskRecord::Waiting(waiting) => {
-                Err(refusal(409, &asked(&waiting.codon_id, &waiting.question)).into())
+                Err(refusal(409, &question_in_words(&waiting.codon_id, &waiting.question)).into())
             }
             _ => Ok(Json(kept.task)),
         }
@@ -140,13 +144,13 @@ impl HankweaveTask {
     async fn cancel(&self, ctx: SharedObjectContext<'_>) -> HandlerResult<Json<RestateTask>> {
         let kept = known(ctx.get(KEPT).await?, ctx.key())?;
         if matches!(kept.task.record, TaskRecord::Waiting(_)) {
-            let told = "no run of a waiting task can be stopped; call `answer` with {\"granted\": false, \"by\": \"NAME\"} (INVALID_TRANSITION)";
-            return Err(refusal(409, told).into());
+            let message = "no run of a waiting task can be stopped; call `answer` with {\"granted\": false, \"by\": \"NAME\"} (INVALID_TRANSITION)";
+            return Err(refusal(409, message).into());
         }
         if kept.has_ended() {
             let status = kept.task.record.status();
-            let told = format!("a task that is {status} cannot be cancelled (INVALID_TRANSITION)");
-            return Err(refusal(409, &told).into());
+            let message = format!("a task that is {status} cannot be cancelled (INVALID_TRANSITION)");
+            return Err(refusal(409, &message).into());
         }
         let invocation = ctx.invocation_handle(kept.invocation.clone());
         invocation.signal(CANCEL).resolve(());
@@ -158,7 +162,7 @@ impl HankweaveTask {
     async fn attach(&self, ctx: SharedObjectContext<'_>) -> HandlerResult<Json<RestateTask>> {
         let kept = known(ctx.get(KEPT).await?, ctx.key())?;
         if !kept.has_ended() {
-            // The outcome is in the task.
+            // The outcome of the invocation is not needed: `show` returns the task with it.
             let _ = ctx
                 .invocation_handle(kept.invocation)
                 .attach::<Json<Value>>()
@@ -203,20 +207,21 @@ fn work<'ctx>(
     })
 }
 
-/// Returns the next step; a cancellation is passed to the execution meanwhile. An invocation that is cancelled from outside records nothing any more.
+/// Waits for the next step, and passes on a signal to cancel the task meanwhile. If Restate cancels the invocation itself, nothing more can be recorded:
+/// the run is stopped, and the error returned.
 async fn next(
     execution: &mut RestateExecution,
     kept: &RestateTask,
     cancel: impl Future<Output = Result<(), TerminalError>>,
 ) -> HandlerResult<Json<DurableStep>> {
     let mut cancel = pin!(cancel);
-    let mut has_heard = false;
+    let mut has_signal = false;
     loop {
         tokio::select! {
             biased;
-            heard = &mut cancel, if !has_heard => {
-                has_heard = true;
-                match heard {
+            signal = &mut cancel, if !has_signal => {
+                has_signal = true;
+                match signal {
                     Ok(()) => execution.cancel().await?,
                     Err(error) => {
                         execution.abandon().await?;
@@ -229,14 +234,14 @@ async fn next(
     }
 }
 
-/// Returns the task, or an error if there is none.
+/// Returns the stored task, or an error if there is none.
 fn known(kept: Option<Json<RestateTask>>, key: &str) -> Result<RestateTask, TerminalError> {
     let missing = || refusal(404, &format!("there is no task {key} (TASK_NOT_FOUND)"));
     kept.map(Json::into_inner).ok_or_else(missing)
 }
 
 fn new_task(key: &str, run: Value) -> Result<NewTask, TerminalError> {
-    let wrong = |told: String| refusal(400, &told);
+    let wrong = |message: String| refusal(400, &message);
     let id = TaskId::new(key).map_err(|error| wrong(format!("{} (INVALID_TASK_ID)", error.reason)))?;
     let run: NewRun = serde_json::from_value(run).map_err(|error| {
         wrong(format!(
@@ -247,20 +252,21 @@ fn new_task(key: &str, run: Value) -> Result<NewTask, TerminalError> {
     task.name = run.name.unwrap_or(task.name);
     task.owner = run.owner.unwrap_or(task.owner);
     (task.description, task.metadata) = (run.description, run.metadata);
-    let order = TaskSpec {
+    let spec = TaskSpec {
         hank: run.hank,
         data: run.data,
         arguments: run.arguments,
     };
-    let put = order
+    let put = spec
         .put_into(&mut task.metadata)
         .map_err(|error| error.to_string());
     put.and_then(|()| TaskSpec::read(&task.metadata)).map_err(wrong)?;
     Ok(task)
 }
 
-fn refusal(code: u16, told: &str) -> TerminalError {
-    TerminalError::new_with_code(code, told)
+/// Returns an error after which Restate does not retry; `code` is the HTTP status of the answer.
+fn refusal(code: u16, message: &str) -> TerminalError {
+    TerminalError::new_with_code(code, message)
 }
 
 #[cfg(test)]

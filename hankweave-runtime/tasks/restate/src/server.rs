@@ -33,7 +33,7 @@ pub(crate) async fn serve(
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(talk(stream, endpoint.clone(), shutdown.clone()));
+                    connections.spawn(serve_connection(stream, endpoint.clone(), shutdown.clone()));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "no connection");
@@ -48,7 +48,8 @@ pub(crate) async fn serve(
     }
 }
 
-async fn talk(stream: TcpStream, endpoint: HyperEndpoint, shutdown: Shutdown) {
+/// Answers Restate on one connection until it breaks, or until all its executions have ended after a request to stop.
+async fn serve_connection(stream: TcpStream, endpoint: HyperEndpoint, shutdown: Shutdown) {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())

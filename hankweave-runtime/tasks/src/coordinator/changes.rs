@@ -1,4 +1,4 @@
-//! Hints about changes.
+//! Hints to listeners that tasks or locks may have changed.
 
 use tokio::sync::watch;
 
@@ -24,7 +24,7 @@ impl Hints {
 pub struct Changes(watch::Receiver<u64>);
 
 impl Changes {
-    /// Waits for a hint after the last one that was returned here. Never returns once no hint can come any more.
+    /// Waits for a hint newer than the last one that this listener returned. Never returns once all sources are dropped.
     ///
     /// # Cancel safety
     ///

@@ -1,4 +1,4 @@
-//! Interface of coordinators, which store tasks and locks (TASK-23).
+//! Interface of coordinators, which store tasks and locks (TASK-23). `engine` implements it for every backend.
 
 mod changes;
 mod presence;
@@ -76,15 +76,15 @@ pub trait Coordinator: Send + Sync + fmt::Debug {
     /// [`TaskError::VersionConflict`] or [`TaskError::InvalidTransition`].
     fn change(&self, change: RegistryChange) -> CoordinatorFuture<'_, ChangedTask>;
 
-    /// Asks the worker of a task to stop, for a user; the request is stored in its row until the next step.
+    /// Asks the worker of a task to stop, on behalf of the user `by`; the request is stored in the task's row until the next step.
     ///
     /// # Errors
     ///
     /// Returns [`TaskError::TaskNotFound`].
     fn request_cancel(&self, id: TaskId, by: Option<String>) -> CoordinatorFuture<'_, TaskRow>;
 
-    /// Returns a task's log lines after number `behind`, in order (TASK-21). They are stored until the task is deleted.
-    fn log_lines(&self, id: TaskId, behind: u64) -> CoordinatorFuture<'_, Vec<LogEntry>>;
+    /// Returns a task's log lines after number `after_seq`, in order (TASK-21). They are stored until the task is deleted.
+    fn log_lines(&self, id: TaskId, after_seq: u64) -> CoordinatorFuture<'_, Vec<LogEntry>>;
 
     /// Returns up to `limit` tasks with log lines that are not known to be written.
     fn unwritten(&self, limit: u32) -> CoordinatorFuture<'_, Vec<TaskRow>>;
@@ -95,7 +95,7 @@ pub trait Coordinator: Send + Sync + fmt::Debug {
     /// Claims the oldest pending task without a holder, with an exclusive lock for the caller; `None` if there is none.
     fn claim(&self, claim: Claim) -> CoordinatorFuture<'_, Option<Claimed>>;
 
-    /// Returns running tasks without a holder that were unchanged for longer than this, or that are to be cancelled (TASK-24).
+    /// Returns running tasks without a holder that were unchanged for longer than `unchanged_for`, or that are to be cancelled (TASK-24).
     fn orphans(&self, unchanged_for: Duration) -> CoordinatorFuture<'_, Vec<TaskRow>>;
 
     /// Grants a lock, or returns the conflicting holder as an error; never waits.

@@ -1,8 +1,8 @@
 //! Presence of workers (TASK-128).
 //!
-//! A worker holds a shared lock on its own name for as long as it works. So every registry stores its presence durably, the presence of a killed
-//! worker ends with its lease, and expired presences are removed with other expired locks. The worker's terms are in the scope of that lock's holder,
-//! which nothing else reads.
+//! A worker holds a shared lock on its own name for as long as it works. So every registry stores the presence durably, the presence of a killed
+//! worker ends with its lease, and expired presences are removed with other expired locks. The scope of the lock's holder contains the worker's terms, as
+//! JSON.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use tokio::time::sleep;
 
 use super::{Acquire, Coordinator, HeldLock, Release, Renew};
 
-/// Start of the names of these locks.
+/// Prefix of the names of presence locks.
 const RESOURCE: &str = "worker:";
 
-/// Start of the owners of a worker's locks.
+/// Prefix of the owners of a worker's locks.
 const OWNER: &str = "lifecycle:";
 
 /// Treatment of orphans by a worker.
@@ -43,9 +43,9 @@ pub struct WorkerTerms {
     pub slots: u64,
     /// Length of its leases, in milliseconds.
     pub lease_ms: u64,
-    /// Time for which an orphan stays unchanged before the worker does something with it, in milliseconds.
+    /// Time for which an orphan stays unchanged before the worker treats it, in milliseconds.
     pub orphan_after_ms: u64,
-    /// Treatment of the orphan after that time.
+    /// Treatment of orphans after that time.
     pub orphans: OrphanAction,
 }
 
@@ -72,37 +72,37 @@ pub struct WorkerPresence {
 }
 
 impl WorkerPresence {
-    /// Whether it cannot take another task.
+    /// Whether the worker cannot take another task.
     #[must_use]
     pub const fn is_busy(&self) -> bool {
         self.tasks >= self.terms.slots
     }
 }
 
-/// Scope of the holder of a presence.
+/// Scope of the holder of a presence lock, stored as JSON.
 #[derive(Serialize, Deserialize)]
 struct Scope {
     /// Unique id: several workers may have one name.
     id: String,
-    /// Folder of its tasks.
+    /// Folder of the worker's tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     location: Option<FilesLocation>,
     #[serde(flatten)]
     terms: WorkerTerms,
 }
 
-/// Returns the scope in the holder of a lock that is a worker's presence.
+/// Returns the scope in the holder of a presence lock; `None` for any other lock.
 fn scope_in(resource: &str, holder: &Holder) -> Option<Scope> {
     resource.strip_prefix(RESOURCE)?;
     serde_json::from_str(&holder.scope).ok()
 }
 
-/// Returns the terms in a lock that is a worker's presence.
+/// Returns the terms in a presence lock; `None` for any other lock.
 pub(crate) fn terms_of(lock: &HeldLock) -> Option<WorkerTerms> {
     terms_in(&lock.resource, &lock.held.holder)
 }
 
-/// Returns the terms in the holder of a lock that is a worker's presence.
+/// Returns the terms in the holder of a presence lock; `None` for any other lock.
 pub(crate) fn terms_in(resource: &str, holder: &Holder) -> Option<WorkerTerms> {
     Some(scope_in(resource, holder)?.terms)
 }
@@ -119,9 +119,10 @@ pub(crate) fn present(held: &[HeldLock], now: Timestamp) -> Vec<WorkerPresence> 
         };
         let lease = i64::try_from(terms.lease_ms).unwrap_or(i64::MAX);
         let end = lock.held.expires_at?;
+        // Leases are renewed after each third of their length, so the last third is reached only if renewals were missed.
         let third = Duration::from_millis(terms.lease_ms) / 3;
         let is_overdue = |end: Timestamp| end.since(now) < third;
-        let ends = held
+        let task_ends = held
             .iter()
             .filter(holds)
             .filter_map(|other| other.held.expires_at);
@@ -129,7 +130,7 @@ pub(crate) fn present(held: &[HeldLock], now: Timestamp) -> Vec<WorkerPresence> 
             name: lock.resource.strip_prefix(RESOURCE)?.to_owned(),
             since: lock.held.acquired_at,
             seen_at: Timestamp::from_millis(end.as_millis().saturating_sub(lease)),
-            is_late: std::iter::once(end).chain(ends).any(is_overdue),
+            is_late: std::iter::once(end).chain(task_ends).any(is_overdue),
             tasks: held.iter().filter(holds).count() as u64,
             location,
             terms,
@@ -139,7 +140,7 @@ pub(crate) fn present(held: &[HeldLock], now: Timestamp) -> Vec<WorkerPresence> 
 }
 
 /// Longest pause before another attempt, while the registry does not answer.
-const AWAY: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Presence of a worker of this process.
 #[derive(Debug)]
@@ -171,19 +172,18 @@ impl Presence {
         }
     }
 
-    /// Keeps the presence until the future is dropped. If the registry does not answer, it gets the presence once it answers again; no work waits for
-    /// that.
+    /// Acquires the presence and renews it until the future is dropped. While the registry does not answer, attempts continue; no work waits for them.
     pub async fn keep(&self) -> Infallible {
         let mut token = None;
-        let usual = self.lease / 3;
+        let usual_wait = self.lease / 3;
         loop {
-            let mut wait = usual;
-            let kept = match token {
+            let mut wait = usual_wait;
+            let result = match token {
                 Some(token) => self.renew(token).await.map(|()| token),
                 None => self.acquire().await,
             };
-            token = match kept {
-                Ok(kept) => Some(kept),
+            token = match result {
+                Ok(token) => Some(token),
                 // The presence has expired, as after a suspension of the worker.
                 Err(TaskError::LockTimeout { .. }) if token.is_some() => {
                     token = None;
@@ -191,7 +191,7 @@ impl Presence {
                 }
                 Err(error) => {
                     tracing::debug!(%error, "the registry was not told that this worker is there");
-                    wait = usual.min(AWAY);
+                    wait = usual_wait.min(LONGEST_PAUSE);
                     token
                 }
             };

@@ -1,4 +1,4 @@
-//! Requests to a coordinator.
+//! Requests to a coordinator, and its answers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -44,9 +44,9 @@ pub struct Create {
 pub struct Claimed {
     /// Task at the time of the grant.
     pub row: TaskRow,
-    /// The lock.
+    /// The lock; `None` if none was requested.
     pub held: Option<LockGrant>,
-    /// Number of expired locks on the task that this one replaces.
+    /// Number of expired locks on the task that the lock replaces.
     pub expired: u64,
 }
 
@@ -71,7 +71,7 @@ impl TaskFilter {
     }
 }
 
-/// Page of a list of tasks.
+/// Request for a page of the list of tasks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListQuery {
     /// Filter.
@@ -130,7 +130,7 @@ pub struct Acquired {
     pub version: u64,
     /// Requested task.
     pub row: Option<TaskRow>,
-    /// Number of expired locks that this one replaces.
+    /// Number of expired locks that the grant replaces.
     pub expired: u64,
 }
 
@@ -141,7 +141,7 @@ pub struct Release {
     pub resource: String,
     /// Holder that releases it.
     pub holder: Holder,
-    /// Task whose log lines are written, and the number of the last written line.
+    /// Task whose log lines are written to its log file, and the number of the last written line; `None` if nothing was written.
     pub written: Option<(TaskId, u64)>,
 }
 

@@ -10,7 +10,7 @@ use super::locks::{expired, grant, wall_offset};
 use super::{ReadSet, Transaction, Tx, TxResult};
 use crate::coordinator::{Claim, Claimed};
 
-/// Number of candidates for one claim, which is more than the workers that claim at one moment.
+/// Number of candidates for one claim. Each worker that claims at the same moment takes one of them away, so there must be more candidates than workers.
 const CANDIDATES: u32 = 64;
 
 impl Transaction for Claim {
@@ -22,27 +22,28 @@ impl Transaction for Claim {
         let claimable = tx.claimable(self.owner.as_deref(), most).await?;
         for id in claimable.into_iter().filter(|id| !self.except.contains(id)) {
             let name = TaskRow::lock_name(&id);
-            let beside = ReadSet {
+            let read_set = ReadSet {
                 task: Some(&id),
                 token: true,
                 ..ReadSet::default()
             };
-            let Some(seen) = tx.see_if_free(&name, beside).await? else {
+            let Some(view) = tx.read_view_if_free(&name, read_set).await? else {
                 continue;
             };
             // Another worker may have been quicker since the list was read.
-            let pending = |row: &TaskRow| row.record.status() == TaskStatus::Pending;
-            let Some(row) = seen.task.filter(pending) else {
+            let is_pending = |row: &TaskRow| row.record.status() == TaskStatus::Pending;
+            let Some(row) = view.task.filter(is_pending) else {
                 continue;
             };
-            let (before, now) = (seen.resource, tx.lease_now().await?);
+            let (before, now) = (view.resource, tx.lease_now().await?);
             if before.held.iter().any(|held| held.lives(now)) {
                 continue;
             }
             let mut after = before.clone();
-            let held = grant(tx, &name, &mut after, self.hold.demand(), seen.token).await?;
+            let held = grant(tx, &name, &mut after, self.hold.demand(), view.token).await?;
             let expired = expired(tx, &before).await?;
             tx.put_resource(&name, &before, after).await?;
+            // The lock has lease times, the caller wants wall times.
             let held = Some(held.moved_by(wall_offset(tx).await?));
             return Ok(Some(Claimed { row, held, expired }));
         }
@@ -50,6 +51,7 @@ impl Transaction for Claim {
     }
 }
 
+/// Finds running tasks without a holder that were unchanged for longer than this time.
 pub(super) struct FindOrphans(pub(super) Duration);
 
 impl Transaction for FindOrphans {

@@ -1,4 +1,4 @@
-//! Implementation of coordinators by backends.
+//! Implements [`Coordinator`] for every backend: each method runs one operation of this module.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -61,8 +61,8 @@ impl<B: Backend> Coordinator for B {
         Box::pin(self.run(RequestCancel { id, by }))
     }
 
-    fn log_lines(&self, id: TaskId, behind: u64) -> CoordinatorFuture<'_, Vec<LogEntry>> {
-        Box::pin(self.run(GetLogLines { id, behind }))
+    fn log_lines(&self, id: TaskId, after_seq: u64) -> CoordinatorFuture<'_, Vec<LogEntry>> {
+        Box::pin(self.run(GetLogLines { id, after_seq }))
     }
 
     fn unwritten(&self, limit: u32) -> CoordinatorFuture<'_, Vec<TaskRow>> {

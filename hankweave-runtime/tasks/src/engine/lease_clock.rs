@@ -1,8 +1,8 @@
 //! Time of leases on one machine (TASK-100).
 //!
-//! Users and the network set the wall clock, and a lease that followed it would end while its holder works. Leases follow the time since the machine's start
-//! instead, which all processes of the machine read alike. The registry keeps the lease time of that start, so that leases and orphans of an earlier boot keep
-//! their order.
+//! Users and the network set the wall clock, and a lease that followed it would end while its holder works. So leases follow the time since the
+//! machine's start, which is the same for all its processes. The registry stores the start as a point in lease time, chosen
+//! so that lease time never goes back after a reboot, and old leases and orphans keep their order.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(crate) struct LeaseClock {
 }
 
 impl LeaseClock {
-    /// Creates a clock whose lease time is the wall time now.
+    /// Creates a clock whose lease time starts at the present wall time.
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         let started_at = start_of_machine(&*clock, clock.now());
         Self { clock, started_at }

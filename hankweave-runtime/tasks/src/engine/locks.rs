@@ -1,15 +1,15 @@
-//! Locks: granting, renewing, releasing (TASK-1 to TASK-5, TASK-13, TASK-16, TASK-92, TASK-100).
+//! Operations on locks: grant, renew, release, list and remove (TASK-1 to TASK-5, TASK-13, TASK-16, TASK-92, TASK-100).
 
 use hankweave_core::time::Timestamp;
 use hankweave_task_model::{LockDemand, LockGrant, Resource, TaskError};
 
 use super::registry::not_found;
-use super::{ReadSet, Removed, Transaction, Tx, TxResult};
+use super::{LocksToRemove, ReadSet, Transaction, Tx, TxResult};
 use crate::coordinator::{
     Acquire, Acquired, CommitRequest, HeldLock, Release, Renew, WorkerPresence, present, terms_in, terms_of,
 };
 
-/// Grants a lock on a resource that was read in this transaction, with a token that was drawn in it.
+/// Grants a lock on a resource. Both the resource and the token were read in this transaction.
 pub(super) async fn grant<T: Tx>(
     tx: &mut T,
     name: &str,
@@ -42,31 +42,31 @@ impl Transaction for Acquire {
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Acquired> {
         let (name, holder) = (&self.resource, &self.holder);
-        let beside = ReadSet {
+        let read_set = ReadSet {
             task: self.task.as_ref(),
-            behind: self.in_order.then_some(holder),
+            holder: self.in_order.then_some(holder),
             token: true,
             ..ReadSet::default()
         };
-        let seen = tx.see(name, beside).await?;
-        if let (Some(id), None) = (&self.task, &seen.task) {
+        let view = tx.read_view(name, read_set).await?;
+        if let (Some(id), None) = (&self.task, &view.task) {
             return Err(not_found(id).into());
         }
-        if let Some(held) = seen.behind {
+        if let Some(held) = view.later_resource {
             let resource = name.clone();
             return Err(TaskError::LockOrder { resource, held }.into());
         }
-        let (before, mut after) = (seen.resource.clone(), seen.resource);
+        let (before, mut after) = (view.resource.clone(), view.resource);
         let (mode, lease) = (self.mode, self.lease);
         let held = grant(
             tx,
             name,
             &mut after,
             LockDemand { holder, mode, lease },
-            seen.token,
+            view.token,
         )
         .await?;
-        let (version, row) = (after.version, seen.task);
+        let (version, row) = (after.version, view.task);
         let expired = expired(tx, &before).await?;
         tx.put_resource(name, &before, after).await?;
         let held = held.moved_by(wall_offset(tx).await?);
@@ -95,6 +95,7 @@ impl Transaction for Release {
     }
 
     fn notifies(&self) -> bool {
+        // A task without a lock may be claimed.
         self.resource.starts_with("task:")
     }
 }
@@ -156,6 +157,7 @@ impl Transaction for ListHeld {
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Vec<HeldLock>> {
         let mut held = held_by_wall(tx).await?;
+        // Locks with terms are presences of workers.
         held.retain(|lock| terms_of(lock).is_none());
         Ok(held)
     }
@@ -185,16 +187,17 @@ impl Transaction for ListWorkers {
     }
 }
 
-async fn remove<T: Tx>(tx: &mut T, removed: Removed<'_>) -> TxResult<u64> {
+/// Removes locks and returns their number.
+async fn remove<T: Tx>(tx: &mut T, locks: LocksToRemove<'_>) -> TxResult<u64> {
     let mut number = 0;
-    for name in tx.names_with(removed).await? {
+    for name in tx.names_with(locks).await? {
         let before = tx.resource(&name).await?;
         let mut after = before.clone();
-        // The presence of a worker stays: a living worker renews it, and otherwise it ends with its lease.
+        // The removal of an owner's locks leaves the presence of a worker: a living worker renews it, and otherwise it ends with its lease.
         let stays = |held: &LockGrant| {
-            matches!(removed, Removed::OfOwner(_)) && terms_in(&name, &held.holder).is_some()
+            matches!(locks, LocksToRemove::OfOwner(_)) && terms_in(&name, &held.holder).is_some()
         };
-        after.held.retain(|held| !removed.matches(held) || stays(held));
+        after.held.retain(|held| !locks.matches(held) || stays(held));
         number += (before.held.len() - after.held.len()) as u64;
         tx.put_resource(&name, &before, after).await?;
     }
@@ -208,7 +211,7 @@ impl Transaction for CleanUp {
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<u64> {
         let now = tx.lease_now().await?;
-        remove(tx, Removed::Expired(now)).await
+        remove(tx, LocksToRemove::Expired(now)).await
     }
 
     fn notifies(&self) -> bool {
@@ -222,7 +225,7 @@ impl Transaction for EmergencyCleanUp {
     type Output = u64;
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<u64> {
-        remove(tx, Removed::OfOwner(&self.0)).await
+        remove(tx, LocksToRemove::OfOwner(&self.0)).await
     }
 
     fn notifies(&self) -> bool {

@@ -1,5 +1,5 @@
-//! Operations common to all backends. Each reads, decides with the rules of [`hankweave_task_model`] and writes, inside one transaction of the
-//! backend (TASK-23).
+//! Operations common to all backends. Each operation (a [`Transaction`]) reads, decides with the rules of [`hankweave_task_model`] and writes, through the
+//! [`Tx`] of the backend that performs it: the backend's open transaction (TASK-23).
 
 mod claims;
 mod coordinator;
@@ -24,11 +24,11 @@ pub(crate) use lease_clock::{LeaseClock, start_of_machine};
 /// Reason why an operation changed nothing.
 #[derive(Debug)]
 pub(crate) enum TxError {
-    /// The rules refuse it.
+    /// The rules refuse the operation.
     Refused(TaskError),
-    /// The backend cannot do it now and may later: its service does not answer, has no room, or others were always quicker.
+    /// The backend cannot perform it now and may later: its service does not answer, has no room, or other transactions were always quicker.
     Away(String),
-    /// The backend cannot do it, however long one waits, such as store a text that is too large for it.
+    /// The backend can never perform it, such as store a text that is too large.
     Failed(String),
 }
 
@@ -48,15 +48,17 @@ pub(crate) enum Fencing {
     Skipped,
 }
 
-/// Kind of locks to remove.
+/// Condition for the removal of locks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Removed<'a> {
+pub(crate) enum LocksToRemove<'a> {
+    /// Locks that have expired at this lease time.
     Expired(Timestamp),
+    /// Locks of this owner, live or not.
     OfOwner(&'a str),
 }
 
-impl Removed<'_> {
-    /// Whether a lock is of this kind.
+impl LocksToRemove<'_> {
+    /// Whether a lock meets the condition.
     pub(crate) fn matches(self, held: &LockGrant) -> bool {
         match self {
             Self::Expired(now) => !held.lives(now),
@@ -68,32 +70,35 @@ impl Removed<'_> {
 /// Data to read together with a resource.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ReadSet<'a> {
-    /// Task to read; with `deleted`, also the time of its deletion.
+    /// Task to read.
     pub(crate) task: Option<&'a TaskId>,
+    /// Whether to read also the time of the task's deletion.
     pub(crate) deleted: bool,
-    /// Holder whose first resource after this one is read.
-    pub(crate) behind: Option<&'a Holder>,
-    /// Whether to draw a token.
+    /// Holder whose first resource after this one in lock order is read.
+    pub(crate) holder: Option<&'a Holder>,
+    /// Whether to get a new token.
     pub(crate) token: bool,
 }
 
-/// Resource, with the data requested by the `ReadSet`.
+/// Resource, with the data requested by the `ReadSet`. A field that was not requested is empty or 0.
 #[derive(Debug, Default)]
 pub(crate) struct ResourceView {
     pub(crate) resource: Resource,
     pub(crate) task: Option<TaskRow>,
     pub(crate) deleted_at: Option<Timestamp>,
-    pub(crate) behind: Option<String>,
+    /// First resource of `ReadSet::holder` after this one; `None` also if the holder has this one.
+    pub(crate) later_resource: Option<String>,
     pub(crate) token: u64,
 }
 
-/// Transaction. Until it ends, no other transaction changes what it has read. An operation must not refuse anything after its first write.
+/// Open transaction of a backend. Until it ends, no other transaction changes the data that it has read. An operation must not refuse anything after its
+/// first write, because not every backend rolls a refused operation back.
 pub(crate) trait Tx: Send {
     /// Whether locks without a lease are possible: only if all holders are in the registry's own process, so that none can vanish alone.
     const ENDLESS: bool;
 
     fn fencing(&self) -> Fencing;
-    /// Returns the time for records, which is never before a time that was read.
+    /// Returns the time for records.
     fn now(&mut self) -> impl Future<Output = TxResult<Timestamp>> + Send;
     /// Returns the time that leases follow.
     fn lease_now(&mut self) -> impl Future<Output = TxResult<Timestamp>> + Send {
@@ -119,24 +124,30 @@ pub(crate) trait Tx: Send {
     /// Returns the running tasks without a live lock that were last changed before this lease time, the oldest change first.
     fn orphans(&mut self, before: Timestamp) -> impl Future<Output = TxResult<Vec<TaskRow>>> + Send;
 
-    fn log_lines(&mut self, id: &TaskId, behind: u64)
-    -> impl Future<Output = TxResult<Vec<LogEntry>>> + Send;
+    fn log_lines(
+        &mut self,
+        id: &TaskId,
+        after_seq: u64,
+    ) -> impl Future<Output = TxResult<Vec<LogEntry>>> + Send;
     fn unwritten(&mut self, limit: u32) -> impl Future<Output = TxResult<Vec<TaskRow>>> + Send;
     fn mark_written(&mut self, id: &TaskId, seq: u64) -> impl Future<Output = TxResult<()>> + Send;
 
     fn resource(&mut self, name: &str) -> impl Future<Output = TxResult<Resource>> + Send {
-        async move { Ok(self.see(name, ReadSet::default()).await?.resource) }
+        async move { Ok(self.read_view(name, ReadSet::default()).await?.resource) }
     }
-    /// Reads a resource, with the requested data.
-    fn see(&mut self, name: &str, beside: ReadSet<'_>)
-    -> impl Future<Output = TxResult<ResourceView>> + Send;
-    /// Like `see`, but returns `None` if another transaction has the resource at this moment.
-    fn see_if_free(
+    /// Reads a resource, with the data of `read_set`.
+    fn read_view(
         &mut self,
         name: &str,
-        beside: ReadSet<'_>,
+        read_set: ReadSet<'_>,
+    ) -> impl Future<Output = TxResult<ResourceView>> + Send;
+    /// Like `see`, but returns `None` if another transaction has the resource at this moment.
+    fn read_view_if_free(
+        &mut self,
+        name: &str,
+        read_set: ReadSet<'_>,
     ) -> impl Future<Output = TxResult<Option<ResourceView>>> + Send {
-        async move { self.see(name, beside).await.map(Some) }
+        async move { self.read_view(name, read_set).await.map(Some) }
     }
     fn put_resource(
         &mut self,
@@ -145,43 +156,43 @@ pub(crate) trait Tx: Send {
         after: Resource,
     ) -> impl Future<Output = TxResult<()>> + Send;
     fn held(&mut self) -> impl Future<Output = TxResult<Vec<HeldLock>>> + Send;
-    /// Returns the names of resources with locks of this kind, in byte order.
-    fn names_with(&mut self, removed: Removed<'_>) -> impl Future<Output = TxResult<Vec<String>>> + Send;
+    /// Returns the names of resources with locks to remove, in byte order.
+    fn names_with(&mut self, locks: LocksToRemove<'_>) -> impl Future<Output = TxResult<Vec<String>>> + Send;
 }
 
-/// Transaction on local data, where every question is answered at once.
+/// Transaction on data of this machine, where each read is answered at once.
 pub(crate) trait LocalTx: Tx {
     /// Reads a resource by its name.
     fn read_resource(&mut self, name: &str) -> TxResult<Resource>;
     /// Returns a token greater than all earlier ones.
     fn next_token(&mut self) -> TxResult<u64>;
-    /// Returns the holder's first resource after this one; `None` if it has this one too.
+    /// Returns the holder's first resource after `name` in lock order; `None` also if the holder has `name`.
     fn held_behind(&mut self, name: &str, holder: &Holder) -> TxResult<Option<String>>;
 }
 
-/// Implements [`Tx::see`] by asking one question after the other.
-pub(crate) async fn see_locally<T: LocalTx>(
+/// Implements [`Tx::read_view`] by one read after the other.
+pub(crate) async fn read_view_locally<T: LocalTx>(
     tx: &mut T,
     name: &str,
-    beside: ReadSet<'_>,
+    read_set: ReadSet<'_>,
 ) -> TxResult<ResourceView> {
-    let mut seen = ResourceView {
+    let mut view = ResourceView {
         resource: tx.read_resource(name)?,
         ..ResourceView::default()
     };
-    if let Some(id) = beside.task {
-        seen.task = tx.task(id).await?;
-        if beside.deleted {
-            seen.deleted_at = tx.deleted_at(id).await?;
+    if let Some(id) = read_set.task {
+        view.task = tx.task(id).await?;
+        if read_set.deleted {
+            view.deleted_at = tx.deleted_at(id).await?;
         }
     }
-    if let Some(holder) = beside.behind {
-        seen.behind = tx.held_behind(name, holder)?;
+    if let Some(holder) = read_set.holder {
+        view.later_resource = tx.held_behind(name, holder)?;
     }
-    if beside.token {
-        seen.token = tx.next_token()?;
+    if read_set.token {
+        view.token = tx.next_token()?;
     }
-    Ok(seen)
+    Ok(view)
 }
 
 /// Operation of a coordinator, as one transaction. It may be performed again if the first attempt failed.
@@ -193,12 +204,12 @@ pub(crate) trait Transaction: Send + Sync + 'static {
 
     fn perform<T: Tx>(&self, tx: &mut T) -> impl Future<Output = TxResult<Self::Output>> + Send;
 
-    /// Whether to notify those who wait for a task or a lock after the operation.
+    /// Whether a success may give work to workers: a task to claim or to stop. Then all listeners are notified.
     fn notifies(&self) -> bool {
         false
     }
 
-    /// Returns the error for a backend that cannot perform the operation, for `reason`. Waiting does not help then.
+    /// Returns the error for an operation that the backend can never perform, for `reason`.
     fn failed(&self, reason: String) -> TaskError {
         TaskError::RegistryUnusable(reason)
     }

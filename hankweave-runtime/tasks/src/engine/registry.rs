@@ -22,35 +22,36 @@ fn update_failed(id: &TaskId, reason: String) -> TaskError {
     TaskError::TaskUpdateFailed { id, reason }
 }
 
-/// Returns the lock of a new task, with a token if requested, or the reason why its id cannot be used (TASK-120).
+/// Returns the resource of a new task's lock, with a new token if `token` is set; the inner error is the reason why the id cannot be used (TASK-120).
 async fn free_id<T: Tx>(tx: &mut T, id: &TaskId, token: bool) -> TxResult<Result<ResourceView, String>> {
-    let beside = ReadSet {
+    let read_set = ReadSet {
         task: Some(id),
         deleted: true,
         token,
         ..ReadSet::default()
     };
-    let seen = tx.see(&TaskRow::lock_name(id), beside).await?;
-    Ok(match (&seen.task, seen.deleted_at) {
+    let view = tx.read_view(&TaskRow::lock_name(id), read_set).await?;
+    Ok(match (&view.task, view.deleted_at) {
         (Some(_), _) => Err("there is a task of this id".to_owned()),
         (None, Some(at)) => Err(format!(
             "a task of this id was deleted at {at}, and no id is used twice"
         )),
-        (None, None) => Ok(seen),
+        (None, None) => Ok(view),
     })
 }
 
-/// Reads the task and its lock.
-async fn known<T: Tx>(tx: &mut T, id: &TaskId, name: &str) -> TxResult<(Resource, TaskRow)> {
-    let beside = ReadSet {
+/// Reads a task and the resource `name` of its lock, or fails if the task does not exist.
+async fn existing_task<T: Tx>(tx: &mut T, id: &TaskId, name: &str) -> TxResult<(Resource, TaskRow)> {
+    let read_set = ReadSet {
         task: Some(id),
         ..ReadSet::default()
     };
-    let seen = tx.see(name, beside).await?;
-    Ok((seen.resource, seen.task.ok_or_else(|| not_found(id))?))
+    let view = tx.read_view(name, read_set).await?;
+    Ok((view.resource, view.task.ok_or_else(|| not_found(id))?))
 }
 
-/// Refuses a new task whose earlier task never existed, or was deleted before it had completed. The ids in `created` are created by this transaction.
+/// Checks the tasks after which a new task comes; the inner error is the reason for a refusal: such a task never existed, or was deleted before it had
+/// completed. The ids in `created` are created by this transaction.
 async fn check_earlier<T: Tx>(
     tx: &mut T,
     task: &NewTask,
@@ -82,16 +83,16 @@ impl Transaction for Create {
     async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Claimed> {
         let id = &self.task.id;
         let name = TaskRow::lock_name(id);
-        let seen = free_id(tx, id, self.hold.is_some()).await?;
-        let seen = seen.map_err(|reason| self.failed(reason))?;
+        let view = free_id(tx, id, self.hold.is_some()).await?;
+        let view = view.map_err(|reason| self.failed(reason))?;
         let earlier = check_earlier(tx, &self.task, &BTreeSet::new()).await?;
         earlier.map_err(|reason| self.failed(reason))?;
-        let (before, mut after) = (seen.resource.clone(), seen.resource);
+        let (before, mut after) = (view.resource.clone(), view.resource);
         let mut held = None;
         if let Some(hold) = &self.hold {
-            held = Some(grant(tx, &name, &mut after, hold.demand(), seen.token).await?);
+            held = Some(grant(tx, &name, &mut after, hold.demand(), view.token).await?);
         }
-        // If the creator already has the lock, it keeps its token.
+        // `held.token` may be older than `view.token`: a creator that already has the lock keeps its token.
         let token = held.as_ref().map_or(0, |held| held.token);
         let now = tx.now().await?;
         let row = insert(tx, self.task.clone(), token, now).await?;
@@ -114,7 +115,7 @@ impl Transaction for Create {
     }
 }
 
-/// Number of ids that are named when more are taken.
+/// Maximum number of ids that an error names.
 const NAMED: usize = 5;
 
 /// Returns which of `all` ids cannot be used, with the reason if it is a single one; `None` if all can be used.
@@ -145,19 +146,19 @@ impl Transaction for CreateAll {
     type Output = Vec<TaskRow>;
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Vec<TaskRow>> {
-        let mut seen = BTreeSet::new();
+        let mut ids = BTreeSet::new();
         for task in &self.0 {
             let id = &task.id;
             // Only tasks before it in the list count, so that no task comes after itself.
-            let earlier = check_earlier(tx, task, &seen).await?;
+            let earlier = check_earlier(tx, task, &ids).await?;
             earlier.map_err(|reason| self.failed(format!("`{id}`: {reason}")))?;
-            if !seen.insert(id) {
+            if !ids.insert(id) {
                 return Err(self.failed(format!("`{id}` comes twice")).into());
             }
         }
-        // In a fixed order: two clients that create the same tasks would otherwise wait for each other.
+        // `ids` is sorted: two clients that create the same tasks would otherwise wait for each other.
         let mut taken = Vec::new();
-        for id in &seen {
+        for id in &ids {
             if let Err(reason) = free_id(tx, id, false).await? {
                 taken.push((id.as_str(), reason));
             }
@@ -168,8 +169,8 @@ impl Transaction for CreateAll {
         // Tasks are claimed by creation time, so each counts as created a millisecond after the one before it in the list.
         let now = tx.now().await?;
         let mut rows = Vec::new();
-        for (place, task) in (0..).zip(&self.0) {
-            let at = now.after(Duration::from_millis(place));
+        for (index, task) in (0..).zip(&self.0) {
+            let at = now.after(Duration::from_millis(index));
             rows.push(insert(tx, task.clone(), 0, at).await?);
         }
         Ok(rows)
@@ -240,7 +241,7 @@ impl Transaction for UpdateTask {
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<TaskRow> {
         let name = TaskRow::lock_name(&self.id);
-        let (locks, row) = known(tx, &self.id, &name).await?;
+        let (locks, row) = existing_task(tx, &self.id, &name).await?;
         let now = tx.now().await?;
         if let (Some(token), Fencing::Checked) = (self.token, tx.fencing()) {
             locks.check_writer(&name, token, tx.lease_now().await?)?;
@@ -260,7 +261,7 @@ impl Transaction for RegistryChange {
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<ChangedTask> {
         let name = TaskRow::lock_name(&self.id);
-        let (locks, row) = known(tx, &self.id, &name).await?;
+        let (locks, row) = existing_task(tx, &self.id, &name).await?;
         let now = tx.now().await?;
         let changed = match tx.fencing() {
             Fencing::Checked => {
@@ -269,6 +270,7 @@ impl Transaction for RegistryChange {
             }
             #[cfg(test)]
             Fencing::Skipped => {
+                // A token that `row.change` does not refuse either.
                 let token = self.token.max(row.fencing_token);
                 row.change(
                     &Self {
@@ -332,7 +334,7 @@ impl Transaction for RequestCancel {
 
 pub(super) struct GetLogLines {
     pub(super) id: TaskId,
-    pub(super) behind: u64,
+    pub(super) after_seq: u64,
 }
 
 impl Transaction for GetLogLines {
@@ -340,7 +342,7 @@ impl Transaction for GetLogLines {
     const WRITES: bool = false;
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Vec<LogEntry>> {
-        tx.log_lines(&self.id, self.behind).await
+        tx.log_lines(&self.id, self.after_seq).await
     }
 }
 

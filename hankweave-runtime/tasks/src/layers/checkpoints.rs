@@ -1,4 +1,4 @@
-//! Checkpoints: copies of a task's other files (TASK-18, TASK-44).
+//! Checkpoints: copies of a task's state, log and decisions (TASK-18, TASK-44).
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -8,7 +8,7 @@ use hankweave_runtime::world::disk::Folder;
 use super::error::LayerError;
 use super::figures::{Layer, LayerOperation};
 use super::files::TaskFiles;
-use super::folder::{create, enter, enter_or_make, is_passing, read, read_unpacked};
+use super::folder::{create, enter, enter_or_make, is_temporary, read, read_unpacked};
 use super::{CHECKPOINTS, DECISIONS, LOGS, MANIFEST, STATE, UNFINISHED_FOLDER};
 use crate::model::{CheckpointId, TaskCheckpoint, TaskCheckpointManifest, TaskError};
 
@@ -55,7 +55,7 @@ impl TaskFiles {
     pub fn ensure_checkpoint(&self, description: &str) -> Result<(), LayerError> {
         let folder = self.lock()?;
         let newest = self.checkpoints_in(&*folder)?.valid.into_iter().next();
-        let files = self.copied(&*folder)?;
+        let files = self.current_files(&*folder)?;
         match newest.is_some_and(|newest| newest.description == description && newest.is_of(&files)) {
             true => Ok(()),
             false => self
@@ -74,9 +74,9 @@ impl TaskFiles {
             let state = self.state_in(folder)?;
             let state = state.ok_or_else(|| TaskError::StateLoadFailed("there is none".to_owned()))?;
             token.map_or(Ok(()), |token| state.check_token(token))?;
-            let files = self.copied(folder)?;
-            let checkpoints = enter_or_make(folder, CHECKPOINTS).map_err(self.save(CHECKPOINTS))?;
-            let names = checkpoints.names().map_err(self.load(CHECKPOINTS))?;
+            let files = self.current_files(folder)?;
+            let checkpoints = enter_or_make(folder, CHECKPOINTS).map_err(self.save_error(CHECKPOINTS))?;
+            let names = checkpoints.names().map_err(self.load_error(CHECKPOINTS))?;
             let newest = names
                 .iter()
                 .filter_map(|name| CheckpointId::parse(name.to_str()?).ok())
@@ -91,10 +91,11 @@ impl TaskFiles {
         })
     }
 
-    fn copied(&self, folder: &dyn Folder) -> Result<BTreeMap<String, Vec<u8>>, LayerError> {
+    /// Reads the files that a checkpoint copies, by name.
+    fn current_files(&self, folder: &dyn Folder) -> Result<BTreeMap<String, Vec<u8>>, LayerError> {
         let mut files = BTreeMap::new();
         for name in [STATE, LOGS, DECISIONS] {
-            if let Some(bytes) = read(folder, name).map_err(self.load(name))? {
+            if let Some(bytes) = read(folder, name).map_err(self.load_error(name))? {
                 files.insert(name.to_owned(), bytes);
             }
         }
@@ -127,7 +128,7 @@ impl TaskFiles {
                 let _ = checkpoints.remove(OsStr::new(&unfinished));
             })
             .and_then(|()| checkpoints.sync())
-            .map_err(self.save(CHECKPOINTS))
+            .map_err(self.save_error(CHECKPOINTS))
     }
 
     /// Lists all checkpoints. A damaged one does not affect the others.
@@ -146,10 +147,10 @@ impl TaskFiles {
 
     pub(super) fn checkpoints_in(&self, folder: &dyn Folder) -> Result<Checkpoints, LayerError> {
         let mut all = Checkpoints::default();
-        let Some(folder) = enter(folder, CHECKPOINTS).map_err(self.load(CHECKPOINTS))? else {
+        let Some(folder) = enter(folder, CHECKPOINTS).map_err(self.load_error(CHECKPOINTS))? else {
             return Ok(all);
         };
-        for name in folder.names().map_err(self.load(CHECKPOINTS))? {
+        for name in folder.names().map_err(self.load_error(CHECKPOINTS))? {
             let name = name.to_string_lossy().into_owned();
             if name.starts_with(UNFINISHED_FOLDER) {
                 continue;
@@ -168,6 +169,7 @@ impl TaskFiles {
         Ok(all)
     }
 
+    /// Returns the manifest in a checkpoint's folder; `None` if it is missing, unreadable or does not fit.
     fn manifest(
         &self,
         checkpoints: &dyn Folder,
@@ -178,7 +180,7 @@ impl TaskFiles {
             None => Ok(None),
         };
         match bytes() {
-            Err(error) if is_passing(&error) => Err(self.load(CHECKPOINTS)(error)),
+            Err(error) if is_temporary(&error) => Err(self.load_error(CHECKPOINTS)(error)),
             bytes => {
                 let read = |bytes: Vec<u8>| TaskCheckpointManifest::read(id, self.id.as_str(), &bytes).ok();
                 Ok(bytes.ok().flatten().and_then(read))
@@ -205,18 +207,18 @@ impl TaskFiles {
         id: CheckpointId,
     ) -> Result<TaskCheckpoint, LayerError> {
         let not_found = || TaskError::CheckpointNotFound { id: id.to_string() };
-        let checkpoints = enter(folder, CHECKPOINTS).map_err(self.load(CHECKPOINTS))?;
+        let checkpoints = enter(folder, CHECKPOINTS).map_err(self.load_error(CHECKPOINTS))?;
         let checkpoints = checkpoints.ok_or_else(not_found)?;
-        let folder = enter(&*checkpoints, &id.to_string()).map_err(self.load(CHECKPOINTS))?;
+        let folder = enter(&*checkpoints, &id.to_string()).map_err(self.load_error(CHECKPOINTS))?;
         let folder = folder.ok_or_else(not_found)?;
-        let bytes = read(&*folder, MANIFEST).map_err(self.load(CHECKPOINTS))?;
+        let bytes = read(&*folder, MANIFEST).map_err(self.load_error(CHECKPOINTS))?;
         let manifest =
             TaskCheckpointManifest::read(id, self.id.as_str(), bytes.as_deref().unwrap_or_default())?;
         let mut files = BTreeMap::new();
         for name in manifest.checksums.keys() {
             match read_unpacked(&*folder, name) {
                 Ok(Some(bytes)) => drop(files.insert(name.clone(), bytes)),
-                Err(error) if is_passing(&error) => return Err(self.load(CHECKPOINTS)(error)),
+                Err(error) if is_temporary(&error) => return Err(self.load_error(CHECKPOINTS)(error)),
                 // An unreadable file counts as missing, and is named in the error.
                 Ok(None) | Err(_) => {}
             }

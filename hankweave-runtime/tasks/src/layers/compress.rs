@@ -29,7 +29,7 @@ impl TaskFiles {
                 .try_for_each(|name| self.pack(&*checkpoint, name))?;
             checkpoint.sync()
         };
-        pack().map_err(self.save(CHECKPOINTS))
+        pack().map_err(self.save_error(CHECKPOINTS))
     }
 
     /// Packs every valid checkpoint that is not packed yet, and returns their number. Damaged checkpoints stay unchanged.
@@ -57,13 +57,15 @@ impl TaskFiles {
 
     fn is_packed(&self, id: CheckpointId) -> Result<bool, LayerError> {
         let Some(folder) = self.open()? else {
+            // Without a folder there is nothing to pack.
             return Ok(true);
         };
         let names = || inside(&*inside(&*folder, CHECKPOINTS)?, &id.to_string())?.names();
-        let names = names().map_err(self.load(CHECKPOINTS))?;
+        let names = names().map_err(self.load_error(CHECKPOINTS))?;
         Ok(!names.iter().any(|name| name == STATE))
     }
 
+    /// Replaces a file of the checkpoint by its packed form. A file that is packed already, or absent, is left alone.
     fn pack(&self, checkpoint: &dyn Folder, name: &str) -> io::Result<()> {
         let Some(bytes) = read(checkpoint, name)? else {
             return Ok(());
@@ -80,6 +82,7 @@ impl TaskFiles {
     }
 }
 
+/// Opens the folder `name`, which must exist.
 fn inside(folder: &dyn Folder, name: &str) -> io::Result<Box<dyn Folder>> {
     enter(folder, name)?.ok_or_else(|| io::ErrorKind::NotFound.into())
 }

@@ -1,4 +1,10 @@
-//! Cost of a task so far, computed in one way for every reader (TASK-121).
+//! Cost of a task so far, computed in one way for every reader (TASK-121) from three sources, of which each may lack something:
+//!
+//! - the registry, which gets the cost when an attempt ends ([`TaskCost::of`]);
+//! - the data in state.json, which a worker updates during its attempt ([`TaskCost::of_data`]);
+//! - the record of the runs in the workspace, which a run writes itself ([`RecordedCost`]).
+//!
+//! A task can *go on elsewhere*: a later attempt works with another folder, so the files here are older than the registry.
 
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::cost::Usd;
@@ -14,17 +20,18 @@ use serde_json::{Map, Value, json};
 use super::WORKSPACE;
 use super::files::TaskFiles;
 
-/// Cost of a task's runs, from their own record.
+/// Cost of several runs, from the record in the workspace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RecordedCost {
+    /// Cost of the runs.
     pub(crate) spend: Usd,
-    /// Whether more was spent than is known. The use of an open codon is unknown until it ends.
+    /// Whether more was spent than is known. The cost of an open codon is unknown until the codon ends.
     pub(crate) is_lower_bound: bool,
-    /// Whether an agent works, or did when its run was killed.
+    /// Whether an agent works, or worked when its run was killed.
     pub(crate) is_open: bool,
-    /// Whether the newest of these runs spent more than is known.
+    /// Whether the newest run spent more than is known.
     pub(crate) newest_is_lower_bound: bool,
-    /// Number of these runs.
+    /// Number of the runs.
     pub(crate) runs: usize,
 }
 
@@ -32,9 +39,9 @@ impl RecordedCost {
     /// Returns the sum of runs, newest first.
     fn of<'r>(runs: impl Iterator<Item = &'r RunRecord>) -> Self {
         runs.fold(Self::default(), |sum, run| {
-            // The agent of a codon that starts has spent nothing yet, as `status` counts it.
-            let works = |open: &CodonExecution| open.status() == CodonStatus::Running;
-            let is_open = run.open_codon().is_some_and(works);
+            // The agent of a codon that starts has spent nothing yet; the command `status` counts in the same way.
+            let agent_works = |open: &CodonExecution| open.status() == CodonStatus::Running;
+            let is_open = run.open_codon().is_some_and(agent_works);
             let is_lower_bound = is_open || run.cost_is_lower_bound();
             Self {
                 spend: sum.spend + run.spend(),
@@ -58,19 +65,19 @@ pub(crate) struct SplitCost {
 }
 
 impl TaskFiles {
-    /// Returns the recorded cost of the runs; `None` if there is no readable record. Blocks.
+    /// Returns the recorded cost of all runs; `None` if there is no readable record. Blocks.
     pub(crate) fn recorded_cost(&self) -> Option<RecordedCost> {
         Some(self.split_cost(0)?.attempt)
     }
 
-    /// Whether the newest attempt has noted its progress here. Until then the data, and a live run, belong to an earlier attempt. Blocks.
+    /// Whether the newest attempt has noted its progress in these files. Until then their data, and a live run, belong to an earlier attempt. Blocks.
     #[must_use]
     pub fn has_newest_attempt(&self, row: &TaskRow) -> bool {
         let state = self.load_state().ok().flatten();
         state.is_some_and(|state| is_progress_of(&state, row.fencing_token))
     }
 
-    /// Returns the record of the runs; `None` if there is no readable one. Blocks.
+    /// Returns the record of the runs; `None` if there is no readable record. Blocks.
     fn record(&self) -> Option<HankweaveState> {
         let dir = ExecutionDir::new(self.path().join(WORKSPACE));
         history(self.layers.world(), &dir).ok()
@@ -98,8 +105,8 @@ impl TaskFiles {
         })
     }
 
-    /// Returns the cost of the task so far, including the current attempt: that of its registry or of its files, whichever is more. `None` for a task
-    /// that no worker has run. Blocks.
+    /// Returns the cost of the task so far, including the current attempt: the cost in its registry or in its files, whichever is more. `None` for a
+    /// task that no worker has run. Blocks.
     #[must_use]
     pub fn cost(&self, row: &TaskRow) -> Option<TaskCost> {
         let noted = TaskCost::of(&row.record);
@@ -107,15 +114,15 @@ impl TaskFiles {
         match &row.record {
             TaskRecord::Running(running) if !running.by_hand => {
                 let earlier = noted.unwrap_or_default();
-                let attempt = (row.fencing_token, running.attempt.number());
+                let attempt = running.attempt.number();
                 Some(match went_on {
                     true => TaskCost {
                         last_attempt_cost: Usd::ZERO,
                         last_attempt_cost_is_lower_bound: true,
                         cost_is_lower_bound: true,
-                        ..self.at_least_recorded(self.without_own(earlier, attempt.1), None, went_on)
+                        ..self.at_least_recorded(self.without_own(earlier, attempt), None, went_on)
                     },
-                    false => self.running_cost(attempt, earlier),
+                    false => self.running_cost(row.fencing_token, attempt, earlier),
                 })
             }
             record => {
@@ -130,12 +137,12 @@ impl TaskFiles {
         }
     }
 
-    /// Returns the noted cost while another machine makes this `attempt`. If the attempt before it, noted as the last one, is that of these files,
-    /// then its cost was not paid elsewhere and is removed. Blocks.
+    /// Returns the noted cost while this `attempt` works elsewhere. The noted last attempt is the one before it; if that attempt worked with these
+    /// files, its cost was not paid elsewhere, and is set to zero. Blocks.
     fn without_own(&self, noted: TaskCost, attempt: u32) -> TaskCost {
         let state = self.load_state().ok().flatten();
-        let own = state.and_then(|state| state.data.get("attempt")?.as_u64());
-        match own.is_some_and(|own| own + 1 >= u64::from(attempt)) {
+        let attempt_here = state.and_then(|state| state.data.get("attempt")?.as_u64());
+        match attempt_here.is_some_and(|here| here + 1 >= u64::from(attempt)) {
             true => TaskCost {
                 last_attempt_cost: Usd::ZERO,
                 ..noted
@@ -144,9 +151,9 @@ impl TaskFiles {
         }
     }
 
-    /// Adds to the cost what runs that started no later than `until` spent in an attempt that lost its worker. The registry cannot know that amount.
-    /// If the task `went_on` elsewhere, the cost before its last attempt, or before it started anew, includes what was known there of the attempts
-    /// recorded here.
+    /// Adds to the cost the amount that an attempt spent before it lost its worker, in runs that started no later than `until`. The registry cannot
+    /// know this amount: it is the recorded spend that exceeds the `known` cost of the recorded attempts. If the task `went_on` elsewhere, the recorded
+    /// attempts are those before its last attempt, or before it started anew.
     fn at_least_recorded(&self, noted: TaskCost, until: Option<Timestamp>, went_on: bool) -> TaskCost {
         let spend = self.spend_until(until).unwrap_or(Usd::ZERO);
         let known = match (went_on, noted.before_anew) {
@@ -155,10 +162,10 @@ impl TaskFiles {
             (false, before) => noted.cost.saturating_sub(before.unwrap_or_default()),
         };
         let more = spend.saturating_sub(known);
-        let is_of_last = noted.last_attempt_cost_is_lower_bound && !went_on;
+        let is_spent_by_last = noted.last_attempt_cost_is_lower_bound && !went_on;
         TaskCost {
             cost: noted.cost + more,
-            last_attempt_cost: match is_of_last {
+            last_attempt_cost: match is_spent_by_last {
                 true => noted.last_attempt_cost + more,
                 false => noted.last_attempt_cost,
             },
@@ -171,35 +178,36 @@ impl TaskFiles {
     }
 
     /// Returns the cost of a task whose current `attempt` is made by the holder of `token`, after attempts with the cost `earlier`.
-    fn running_cost(&self, (token, attempt): (u64, u32), earlier: TaskCost) -> TaskCost {
+    fn running_cost(&self, token: u64, attempt: u32, earlier: TaskCost) -> TaskCost {
         let state = self.load_state().ok();
-        // Files of another registry's task say nothing about this one.
+        // Files of another registry's task, whose state cannot be loaded, say nothing about this task.
         let recorded = state.as_ref().and_then(|_| self.recorded_cost());
         let state = state.flatten();
-        let noted = state.as_ref().and_then(|state| TaskCost::of_data(&state.data));
-        let noted = noted.unwrap_or_default();
+        let in_state = state.as_ref().and_then(|state| TaskCost::of_data(&state.data));
+        let in_state = in_state.unwrap_or_default();
         let spend = recorded.map_or(Usd::ZERO, |recorded| recorded.spend);
+        // Whether this attempt has written into the state. Before that, the state is of an earlier attempt.
         let is_here = state.as_ref().is_some_and(|state| is_progress_of(state, token));
-        let of_attempt = state.as_ref().filter(|_| is_here);
-        let recorded_before = of_attempt.and_then(|state| RecordedBefore::of(state, attempt));
-        // The record of an attempt that started anew lacks the runs before it.
-        let in_all = recorded_before.map_or(spend, |before| {
+        let own_state = state.as_ref().filter(|_| is_here);
+        let recorded_before = own_state.and_then(|state| RecordedBefore::of(state, attempt));
+        // The record of an attempt that started anew lacks the runs before it, so the growth of the record is added to the earlier cost.
+        let by_record = recorded_before.map_or(spend, |before| {
             earlier.cost.max(before.spend) + spend.saturating_sub(before.spend)
         });
-        // The run of a suspended worker may spend after this attempt has started; that is not part of this attempt's cost.
+        // Only this attempt's own runs: the run of a suspended earlier worker may spend after this attempt has started.
         let own = recorded_before.and_then(|before| self.split_cost(before.runs?));
-        let own = own.map(|split| split.attempt.spend.max(noted.last_attempt_cost));
-        let cost = earlier.cost.max(noted.cost).max(in_all);
+        let own = own.map(|split| split.attempt.spend.max(in_state.last_attempt_cost));
+        let cost = earlier.cost.max(in_state.cost).max(by_record);
         let is_open = recorded.is_none_or(|recorded| recorded.is_open);
         let is_lower_bound =
-            noted.cost_is_lower_bound || recorded.is_none_or(|recorded| recorded.is_lower_bound);
-        // Earlier attempts that lost their workers may have spent amounts unknown to the registry. Until this attempt writes here, all recorded cost
-        // is theirs.
+            in_state.cost_is_lower_bound || recorded.is_none_or(|recorded| recorded.is_lower_bound);
+        // Cost of the earlier attempts. Those that lost their workers may have spent amounts unknown to the registry. Until this attempt writes into
+        // the state, they have the total cost.
         let before = match (is_here, own) {
             (true, Some(own)) => cost.saturating_sub(own),
             (true, None) => earlier
                 .cost
-                .max(noted.cost.saturating_sub(noted.last_attempt_cost)),
+                .max(in_state.cost.saturating_sub(in_state.last_attempt_cost)),
             (false, _) => cost,
         };
         let has_spent = cost > before;
@@ -222,8 +230,8 @@ impl TaskFiles {
 const RECORDED_BEFORE: &str = "recordedBefore";
 const RUNS_BEFORE: &str = "runsBefore";
 
-/// Key in the data of a state: token of the worker to whose attempt the data belong. The state's own token may be that of a worker which has claimed
-/// the task but noted nothing yet.
+/// Key in the data of a state: token of the worker whose attempt wrote the data. The token of the state itself may be later, from a worker that has
+/// claimed the task but noted nothing yet.
 const ATTEMPT_TOKEN: &str = "attemptToken";
 
 /// Whether the data of a state belong to the attempt of this token's holder.
@@ -235,27 +243,28 @@ fn is_progress_of(state: &TaskState, token: u64) -> bool {
     }
 }
 
-/// Recorded runs before an attempt, as noted by its worker.
+/// Recorded runs before an attempt, as the attempt's worker noted them when it started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecordedBefore {
+    /// Cost of the runs.
     pub(crate) spend: Usd,
     /// Number of runs; absent in notes of older versions.
     pub(crate) runs: Option<usize>,
 }
 
 impl RecordedBefore {
-    /// Reads the note for the attempt of this number.
+    /// Reads the note; `None` if it is of another attempt or missing.
     fn of(state: &TaskState, attempt: u32) -> Option<Self> {
         let is_of_attempt = state.data.get("attempt")?.as_u64() == Some(attempt.into());
-        let noted = state.data.get(RECORDED_BEFORE).filter(|_| is_of_attempt)?;
+        let spend = state.data.get(RECORDED_BEFORE).filter(|_| is_of_attempt)?;
         let runs = state.data.get(RUNS_BEFORE).and_then(Value::as_u64);
         Some(Self {
-            spend: serde_json::from_value(noted.clone()).ok()?,
+            spend: serde_json::from_value(spend.clone()).ok()?,
             runs: runs.and_then(|runs| usize::try_from(runs).ok()),
         })
     }
 
-    /// Replaces the note in the data of a state. `token` is that of the attempt.
+    /// Replaces the note in the data of a state. `token` is the token of the attempt's worker.
     pub(crate) fn put_into(before: Option<Self>, token: u64, data: &mut Map<String, Value>) {
         data.insert(ATTEMPT_TOKEN.to_owned(), json!(token));
         let spend = before.map(|before| before.spend);

@@ -1,4 +1,5 @@
-//! decisions.md: decisions of agents, for people (TASK-11, TASK-69).
+//! decisions.md: decisions of agents, for people (TASK-11, TASK-69). Agents write them as JSON lines into [`SAID`] in their workspace; after each codon the
+//! worker copies new ones into decisions.md.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -22,10 +23,10 @@ pub const WORKSPACE: &str = "workspace";
 /// File of agents' decisions in the workspace, one JSON object per line.
 pub const SAID: &str = "decisions.jsonl";
 
-/// Read limit of the decisions file, in bytes.
+/// Number of bytes of [`SAID`] that are read.
 const MOST: u64 = 1 << 20;
 
-/// Decision as an agent writes it.
+/// Decision as an agent writes it; `agent` and `timestamp` may be absent.
 #[derive(Deserialize)]
 struct DecisionLine {
     decision: String,
@@ -49,7 +50,7 @@ impl DecisionLine {
     }
 }
 
-/// Returns the content that identifies a decision, without its source and time.
+/// Returns the content that identifies a decision, without its agent and time.
 fn content(decision: &AgentDecision) -> String {
     let metadata = decision.metadata.clone().map(Value::Object);
     Value::from(vec![
@@ -68,25 +69,26 @@ impl TaskFiles {
     ///
     /// Fails like [`load_decisions`](Self::load_decisions) and [`append_decision`](Self::append_decision).
     pub fn take_over_decisions(&self, agent: &str) -> Result<usize, LayerError> {
-        let (mut said, mut broken) = (Vec::new(), 0);
-        self.each_said(|line| match line.map(serde_json::from_slice::<DecisionLine>) {
-            Some(Ok(decision)) => said.push(decision.decision(agent, self.now())),
+        let (mut decisions, mut broken) = (Vec::new(), 0);
+        self.each_decision_line(|line| match line.map(serde_json::from_slice::<DecisionLine>) {
+            Some(Ok(decision)) => decisions.push(decision.decision(agent, self.now())),
             _ if line.is_some_and(|line| line.trim_ascii().is_empty()) => {}
             _ => broken += 1,
         })?;
-        if said.is_empty() && broken == 0 {
+        if decisions.is_empty() && broken == 0 {
             return Ok(0);
         }
         if broken > 0 {
             tracing::warn!(taskId = %self.id, lines = broken, "lines of decisions.jsonl are no decisions");
         }
-        let mut known: BTreeMap<String, usize> = BTreeMap::new();
+        // Counted, because a decision may occur several times.
+        let mut on_page: BTreeMap<String, usize> = BTreeMap::new();
         for decision in self.load_decisions()?.entries {
-            *known.entry(content(&decision)).or_default() += 1;
+            *on_page.entry(content(&decision)).or_default() += 1;
         }
         let mut added = 0;
-        for decision in said {
-            match known.get_mut(&content(&decision)) {
+        for decision in decisions {
+            match on_page.get_mut(&content(&decision)) {
                 Some(count) if *count > 0 => *count -= 1,
                 _ => {
                     self.append_decision(&decision)?;
@@ -97,7 +99,8 @@ impl TaskFiles {
         Ok(added)
     }
 
-    fn each_said(&self, each: impl FnMut(Option<&[u8]>)) -> Result<(), LayerError> {
+    /// Calls `each` with every line of [`SAID`], or with `None` for a line that is too long.
+    fn each_decision_line(&self, each: impl FnMut(Option<&[u8]>)) -> Result<(), LayerError> {
         let Some(folder) = self.open()? else { return Ok(()) };
         let read = || {
             let workspace = enter(&*folder, WORKSPACE)?;
@@ -107,7 +110,7 @@ impl TaskFiles {
                 None => Ok(()),
             }
         };
-        read().map_err(self.load(SAID))
+        read().map_err(self.load_error(SAID))
     }
 
     /// Appends a decision, in one write, and makes it durable.
@@ -127,7 +130,7 @@ impl TaskFiles {
                 file.sync_data()?;
                 folder.sync()
             };
-            add().map_err(self.save(DECISIONS))
+            add().map_err(self.save_error(DECISIONS))
         })
     }
 
@@ -141,7 +144,7 @@ impl TaskFiles {
             let Some(folder) = self.open()? else {
                 return Ok(Decisions::default());
             };
-            let bytes = read(&*folder, DECISIONS).map_err(self.load(DECISIONS))?;
+            let bytes = read(&*folder, DECISIONS).map_err(self.load_error(DECISIONS))?;
             Ok(Decisions::read(&String::from_utf8_lossy(
                 &bytes.unwrap_or_default(),
             )))

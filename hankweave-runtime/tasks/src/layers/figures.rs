@@ -1,4 +1,4 @@
-//! Counts and times of the layers' use.
+//! Counts and durations of reads and writes of the layers, the kinds of task files, for metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -59,11 +59,11 @@ struct LayerCounter {
     micros: AtomicU64,
 }
 
-/// Metrics over the life of the program.
+/// Counters over the life of the program, by layer and operation.
 #[derive(Debug, Default)]
 pub(super) struct LayerMetrics([[LayerCounter; 2]; 4]);
 
-/// Metric of one layer so far.
+/// Metrics of one operation on one layer so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LayerMetric {
@@ -75,7 +75,7 @@ pub struct LayerMetric {
     pub done: u64,
     /// Number of failed operations.
     pub failed: u64,
-    /// Total time.
+    /// Total duration of all operations.
     pub took: Duration,
 }
 

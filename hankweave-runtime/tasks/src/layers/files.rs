@@ -1,4 +1,5 @@
-//! Folders of tasks, and the lock on each.
+//! Handles for the folder of all tasks ([`TaskLayers`]) and the folder of one task ([`TaskFiles`]): opening, locking, errors and metrics. The other files of
+//! this module add the operations on each layer.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,10 +19,11 @@ use super::figures::{Layer, LayerMetric, LayerMetrics, LayerOperation};
 use super::folder::{enter, enter_or_make};
 use crate::model::{LogEntry, LogLevel, TaskError, Tries};
 
-/// Folders of all tasks.
+/// Files of all tasks, under one root folder.
 #[derive(Debug, Clone)]
 pub struct TaskLayers {
     pub(super) world: World,
+    /// Folder of all tasks.
     pub(super) root: PathBuf,
     figures: Arc<LayerMetrics>,
 }
@@ -78,7 +80,7 @@ impl TaskLayers {
         let Some(root) = self.open_root()? else {
             return Ok(Vec::new());
         };
-        let names = root.names().map_err(self.load())?;
+        let names = root.names().map_err(self.load_error())?;
         let ids = names.iter().filter_map(|name| TaskId::new(name.to_str()?).ok());
         Ok(ids.collect())
     }
@@ -86,7 +88,7 @@ impl TaskLayers {
     pub(super) fn open_root(&self) -> Result<Option<Box<dyn Folder>>, LayerError> {
         match self.world.disk.open_folder(&self.root) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            opened => opened.map(Some).map_err(self.load()),
+            opened => opened.map(Some).map_err(self.load_error()),
         }
     }
 
@@ -96,7 +98,8 @@ impl TaskLayers {
             .map_err(|error| LayerError::Save(IoError::at("make", &self.root)(error)))
     }
 
-    pub(super) fn load(&self) -> impl FnOnce(io::Error) -> LayerError + use<> {
+    /// Returns a conversion of errors at reading the root.
+    pub(super) fn load_error(&self) -> impl FnOnce(io::Error) -> LayerError + use<> {
         let at = IoError::at("read", &self.root);
         |error| LayerError::Load(at(error))
     }
@@ -107,7 +110,7 @@ impl TaskLayers {
 pub struct TaskFiles {
     pub(super) layers: TaskLayers,
     pub(super) id: Arc<TaskId>,
-    /// Creation time of the task in its registry; files of another task are refused.
+    /// Creation time of the task in its registry, by which files of another task are refused; `None` if the registry is not known.
     pub(super) created_at: Option<Timestamp>,
 }
 
@@ -156,11 +159,11 @@ impl TaskFiles {
             let (files, work) = (self.clone(), Arc::clone(&work));
             // A process that is suspended while it holds the lock on the folder would keep the next owner out.
             let work = move || uninterrupted(|| work(&files));
-            let done = self.layers.world.blocking.run(work).await;
+            let result = self.layers.world.blocking.run(work).await;
             failed += 1;
-            match (&done, tries.wait_after(failed)) {
+            match (&result, tries.wait_after(failed)) {
                 (Err(LayerError::Task(TaskError::ResourceLocked { .. })), Some(wait)) => sleep(wait).await,
-                _ => return done,
+                _ => return result,
             }
         }
     }
@@ -179,13 +182,13 @@ impl TaskFiles {
         let Some(root) = self.layers.open_root()? else {
             return Ok(None);
         };
-        enter(&*root, self.id.as_str()).map_err(self.load(""))
+        enter(&*root, self.id.as_str()).map_err(self.load_error(""))
     }
 
     /// Opens the folder, and creates it if it is missing. Fails for a folder of another task.
     pub(super) fn make(&self) -> Result<Box<dyn Folder>, LayerError> {
         let root = self.layers.make_root()?;
-        let folder = enter_or_make(&*root, self.id.as_str()).map_err(self.save(""))?;
+        let folder = enter_or_make(&*root, self.id.as_str()).map_err(self.save_error(""))?;
         self.check_folder(&*folder)?;
         Ok(folder)
     }
@@ -193,25 +196,28 @@ impl TaskFiles {
     /// Opens the folder and locks it until the result is dropped.
     pub(super) fn lock(&self) -> Result<Box<dyn Folder>, LayerError> {
         let folder = self.make()?;
-        match folder.try_lock().map_err(self.save(""))? {
+        match folder.try_lock().map_err(self.save_error(""))? {
             true => Ok(folder),
-            false => Err(self.is_held()),
+            false => Err(self.held_error()),
         }
     }
 
-    pub(super) fn is_held(&self) -> LayerError {
+    /// Returns the error while another process has the lock on the folder.
+    pub(super) fn held_error(&self) -> LayerError {
         LayerError::Task(TaskError::ResourceLocked {
             resource: self.path().display().to_string(),
             existing_owner: "somebody who writes there right now".to_owned(),
         })
     }
 
-    pub(super) fn load(&self, name: &str) -> impl FnOnce(io::Error) -> LayerError + use<> {
+    /// Returns a conversion of errors at reading the file `name`.
+    pub(super) fn load_error(&self, name: &str) -> impl FnOnce(io::Error) -> LayerError + use<> {
         let at = IoError::at("read", &self.path().join(name));
         |error| LayerError::Load(at(error))
     }
 
-    pub(super) fn save(&self, name: &str) -> impl FnOnce(io::Error) -> LayerError + use<> {
+    /// Returns a conversion of errors at writing the file `name`.
+    pub(super) fn save_error(&self, name: &str) -> impl FnOnce(io::Error) -> LayerError + use<> {
         let at = IoError::at("write", &self.path().join(name));
         |error| LayerError::Save(at(error))
     }
@@ -232,14 +238,14 @@ impl TaskFiles {
         act: impl FnOnce() -> Result<T, LayerError>,
     ) -> Result<T, LayerError> {
         let began = Instant::now();
-        let done = act();
+        let result = act();
         let took = began.elapsed();
-        let failed = done.as_ref().err().map(LayerError::code);
+        let failed = result.as_ref().err().map(LayerError::code);
         self.layers
             .figures
             .count(layer, operation, took, failed.is_some());
         let (layer, operation, duration) = (layer.as_str(), operation.as_str(), took.as_secs_f64() * 1000.0);
         tracing::trace!(layer, operation, taskId = %self.id, duration, failed, "Persistence operation");
-        done
+        result
     }
 }

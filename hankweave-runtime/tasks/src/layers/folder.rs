@@ -74,10 +74,10 @@ fn read_all(file: impl Read) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Whether the error is temporary and says nothing about the file: the system lacks a resource at this moment (TASK-94).
-pub(super) fn is_passing(error: &io::Error) -> bool {
-    let lacking = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
-    Errno::from_io_error(error).is_some_and(|error| lacking.contains(&error))
+/// Whether the error says nothing about the file: the system lacks a resource at this moment (TASK-94).
+pub(super) fn is_temporary(error: &io::Error) -> bool {
+    let resource_errors = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
+    Errno::from_io_error(error).is_some_and(|error| resource_errors.contains(&error))
 }
 
 /// Writes a new file and makes its content durable. Its name becomes durable with [`Folder::sync`].

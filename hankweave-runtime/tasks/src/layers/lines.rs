@@ -8,15 +8,16 @@ const LONGEST: usize = 8 << 20;
 /// Calls `each` with every line, without its line end, or with `None` for a line that is too long.
 pub(super) fn each_line(file: impl Read, mut each: impl FnMut(Option<&[u8]>)) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(64 << 10, file);
-    let (mut piece, mut is_begun) = (Vec::new(), false);
+    // A line that is too long comes in several chunks; only its first chunk calls `each`.
+    let (mut chunk, mut continues_line) = (Vec::new(), false);
     let with_end = LONGEST as u64 + 1;
-    while (&mut reader).take(with_end).read_until(b'\n', &mut piece)? > 0 {
-        let is_last = piece.pop_if(|byte| *byte == b'\n').is_some();
-        if !is_begun {
-            each((piece.len() <= LONGEST).then_some(&piece));
+    while (&mut reader).take(with_end).read_until(b'\n', &mut chunk)? > 0 {
+        let ends_line = chunk.pop_if(|byte| *byte == b'\n').is_some();
+        if !continues_line {
+            each((chunk.len() <= LONGEST).then_some(&chunk));
         }
-        is_begun = !is_last;
-        piece.clear();
+        continues_line = !ends_line;
+        chunk.clear();
     }
     Ok(())
 }

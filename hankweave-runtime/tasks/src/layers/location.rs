@@ -1,4 +1,5 @@
-//! Location of a started task's files, as seen from one folder of tasks (TASK-127).
+//! Whether the files of a started task are in this folder of tasks, in another folder of this machine, or elsewhere (TASK-127). A worker asks before it takes
+//! a task, because a task that starts without its files starts anew.
 
 use std::path::{Path, PathBuf};
 
@@ -28,12 +29,12 @@ pub struct MissingFiles {
     pub location: FilesLocation,
     /// Whether the files are in that folder, on this machine.
     pub is_found: bool,
-    /// Whether that folder has the name of this machine.
+    /// Whether the machine of that folder has the name of this machine.
     pub is_of_machine: bool,
 }
 
 impl TaskLayers {
-    /// Returns this folder in the form noted with the tasks that are started in it.
+    /// Returns the location of this folder, as a task that is started in it stores it.
     #[must_use]
     pub fn location(&self) -> FilesLocation {
         FilesLocation {
@@ -44,39 +45,42 @@ impl TaskLayers {
 
     /// Returns the real path of this folder, which need not exist yet.
     fn real_root(&self) -> PathBuf {
-        let real = |above: &Path| {
-            let named = if above == Path::new("") {
+        // Only an existing ancestor has a real path; the names below it are added as they are.
+        let through_ancestor = |ancestor: &Path| {
+            let named = if ancestor == Path::new("") {
                 Path::new(".")
             } else {
-                above
+                ancestor
             };
             let real = self.world.disk.real_path(named).ok()?;
-            let below = self.root.strip_prefix(above).ok()?;
+            let below = self.root.strip_prefix(ancestor).ok()?;
             Some(real.join(below).components().collect())
         };
-        let found = self.root.ancestors().find_map(real);
-        found.unwrap_or_else(|| self.root.clone())
+        let real_path = self.root.ancestors().find_map(through_ancestor);
+        real_path.unwrap_or_else(|| self.root.clone())
     }
 
-    /// Returns the location of a started task's files, if they are not here. A run that starts without them would start anew, and pay for each codon
+    /// Returns the location of a started task's files, if they are not in this folder. A run without its files would start anew, and pay for each codon
     /// again. Blocks.
     #[must_use]
     pub fn missing(&self, row: &TaskRow) -> Option<MissingFiles> {
         let location = FilesLocation::of(&row.record)?;
         let own = self.location();
         let is_own = location.folder == own.folder;
-        let (is_of_machine, has_run) = (location.machine == own.machine, self.has_run(row.id()));
-        let is_found = !is_own && self.found(&location).has_run(row.id());
-        // The files here belong to an earlier attempt, if a later one has worked elsewhere.
+        let is_of_machine = location.machine == own.machine;
+        let has_run = self.has_run(row.id());
+        let is_found = !is_own && self.layers_at(&location).has_run(row.id());
+        // The files in this folder are of an earlier attempt if a later attempt has worked elsewhere.
         let is_older = has_run && self.task(row.id().clone()).went_on_in(row).is_some();
-        // A folder that is mounted or moved has the files, whatever the names of its machine and path.
+        // A run in this folder counts, whatever location the task has stored: the folder may have been mounted or moved since.
         if has_run && !is_found && !is_older {
             return None;
         }
-        // An attempt that was lost before its workspace existed has left its log here, and ran nothing.
+        // An attempt that was lost before its workspace existed has left only its log in this folder, and ran nothing.
         let ran_nothing = is_own && self.has_folder(row.id());
-        let is_lost = is_found || is_older || !is_of_machine || is_paid(row, ran_nothing);
-        is_lost.then_some(MissingFiles {
+        // Without a trace of files or cost, nothing is lost by a start anew.
+        let is_missing = is_found || is_older || !is_of_machine || is_paid(row, ran_nothing);
+        is_missing.then_some(MissingFiles {
             location,
             is_found,
             is_of_machine,
@@ -87,12 +91,13 @@ impl TaskLayers {
     #[must_use]
     pub fn find(&self, row: &TaskRow) -> TaskFiles {
         match self.missing(row) {
-            Some(missing) if missing.is_found => self.found(&missing.location).task_of(row),
+            Some(missing) if missing.is_found => self.layers_at(&missing.location).task_of(row),
             _ => self.task_of(row),
         }
     }
 
-    fn found(&self, location: &FilesLocation) -> Self {
+    /// Returns the folder of tasks at a location, as if it were on this machine.
+    fn layers_at(&self, location: &FilesLocation) -> Self {
         Self::new(self.world.clone(), &location.folder)
     }
 
@@ -106,23 +111,26 @@ impl TaskLayers {
 }
 
 impl TaskFiles {
-    /// Returns the folder in which an attempt has worked that is later than the newest one of these files. `None` if there is none, if that folder is
-    /// this one under another name, or if a pull has copied the newest files here. Blocks.
+    /// Returns the other folder in which an attempt has worked that is later than these files. `None` if these files are the newest, or if a pull has
+    /// copied the newest files here. Blocks.
     #[must_use]
     pub fn went_on_in(&self, row: &TaskRow) -> Option<FilesLocation> {
         let location = FilesLocation::of(&row.record)?;
         let state = self.load_state().ok()??;
         let own = state.data.get("attempt")?.as_u64()?;
         let attempt = serde_json::to_value(&row.record).ok()?["attempt"].as_u64()?;
-        let begun = attempt.saturating_sub(u64::from(row.record.status() == TaskStatus::Pending));
-        // After an approval, a start has the number of the attempt before it.
-        let is_later = own < begun
-            || (own == begun && state.fencing_token.is_some_and(|known| known < row.fencing_token));
-        let is_elsewhere = is_later && location != self.layers.location();
-        (is_elsewhere && !self.is_pulled_since(row)).then_some(location)
+        // A pending task has the number of its next attempt.
+        let newest = attempt.saturating_sub(u64::from(row.record.status() == TaskStatus::Pending));
+        // An attempt after an approval has the number of the attempt before it, and only its token is later.
+        let is_later = own < newest
+            || (own == newest && state.fencing_token.is_some_and(|known| known < row.fencing_token));
+        if !is_later || location == self.layers.location() || self.is_pulled_since(row) {
+            return None;
+        }
+        Some(location)
     }
 
-    /// Whether a pull has copied a record here after the last step of a task that is not running.
+    /// Whether a pull has copied a record of runs into these files after the last step of the task, which is not running.
     fn is_pulled_since(&self, row: &TaskRow) -> bool {
         let dir = ExecutionDir::new(self.path().join(WORKSPACE));
         let remote = hankweave_remote::remembered(&*self.layers.world.disk, &dir);
@@ -143,13 +151,14 @@ impl TaskFiles {
     }
 }
 
-/// Whether an attempt of the task has cost something, as far as its registry knows. If it `ran_nothing`, a lower bound of nothing counts as nothing.
+/// Whether an attempt of the task has or may have cost something, as far as its registry knows. An attempt that `ran_nothing` cannot have cost more than
+/// is known.
 fn is_paid(row: &TaskRow, ran_nothing: bool) -> bool {
     let noted = TaskCost::of(&row.record);
     noted.is_some_and(|cost| cost.cost > Usd::ZERO || cost.cost_is_lower_bound && !ran_nothing)
 }
 
-/// Returns the name of this machine in the form noted with a task's files.
+/// Returns the name of this machine, as in [`FilesLocation::machine`].
 #[must_use]
 pub fn machine_name() -> String {
     let machine = rustix::system::uname();

@@ -36,6 +36,7 @@ pub struct TaskLog {
     files: TaskFiles,
     file: Box<dyn SharedFile>,
     durability: Durability,
+    /// Time of the first append after the last sync; `None` if all lines are durable.
     unsynced_since: Option<Instant>,
 }
 
@@ -47,9 +48,11 @@ impl TaskFiles {
     /// Returns [`LayerError::Save`].
     pub fn open_log(&self, durability: Durability) -> Result<TaskLog, LayerError> {
         let folder = self.make()?;
-        let file = folder.open_shared(OsStr::new(LOGS)).map_err(self.save(LOGS))?;
+        let file = folder
+            .open_shared(OsStr::new(LOGS))
+            .map_err(self.save_error(LOGS))?;
         // The name of the file must survive a crash, too.
-        folder.sync().map_err(self.save(LOGS))?;
+        folder.sync().map_err(self.save_error(LOGS))?;
         Ok(TaskLog {
             files: self.clone(),
             file,
@@ -118,9 +121,9 @@ impl TaskFiles {
         folder: &dyn Folder,
         each: impl FnMut(Option<&[u8]>),
     ) -> Result<(), LayerError> {
-        let file = open(folder, LOGS).map_err(self.load(LOGS))?;
+        let file = open(folder, LOGS).map_err(self.load_error(LOGS))?;
         file.map_or(Ok(()), |file| each_line(file, each))
-            .map_err(self.load(LOGS))
+            .map_err(self.load_error(LOGS))
     }
 }
 
@@ -143,10 +146,13 @@ impl TaskLog {
             unsynced_since,
         } = self;
         files.traced(Layer::Logs, LayerOperation::Save, || {
-            let is_torn = !matches!(file.last_byte().map_err(files.save(LOGS))?, None | Some(b'\n'));
+            let is_torn = !matches!(
+                file.last_byte().map_err(files.save_error(LOGS))?,
+                None | Some(b'\n')
+            );
             let text =
                 lines(entries, is_torn).map_err(|_| TaskError::StateSaveFailed("a log line is no JSON"))?;
-            file.add(text.as_bytes()).map_err(files.save(LOGS))?;
+            file.add(text.as_bytes()).map_err(files.save_error(LOGS))?;
             let since = *unsynced_since.get_or_insert_with(Instant::now);
             match durability {
                 Durability::Buffered => Ok(()),
@@ -165,8 +171,8 @@ impl TaskLog {
         sync(&self.files, &*self.file, &mut self.unsynced_since)
     }
 
-    /// Returns the time at which [`sync`](Self::sync) must be called, unless lines are appended earlier. The owner of the log must wait for it during
-    /// other work.
+    /// Returns the time at which [`sync`](Self::sync) must be called, unless lines are appended earlier. The owner of the log must keep this time even
+    /// during other work.
     #[must_use]
     pub fn sync_due(&self) -> Option<Instant> {
         let since = self
@@ -182,7 +188,7 @@ fn sync(
     unsynced_since: &mut Option<Instant>,
 ) -> Result<(), LayerError> {
     if unsynced_since.is_some() {
-        file.sync_data().map_err(files.save(LOGS))?;
+        file.sync_data().map_err(files.save_error(LOGS))?;
         *unsynced_since = None;
     }
     Ok(())

@@ -1,5 +1,5 @@
 //! Files of tasks. Each task has a folder under one root, with `state.json`, `logs.jsonl`, `decisions.md`, `Plan.md` and `checkpoints` (TASK-40 to
-//! TASK-51).
+//! TASK-51). Each of these kinds of files is a layer.
 //!
 //! Every path is opened name by name and through no link, and a name is checked before it is used. So nothing is read or written outside the root
 //! (TASK-51). The calls block; [`TaskFiles::run`] runs them on a pool.
@@ -47,6 +47,8 @@ const MANIFEST: &str = "manifest.json";
 
 /// Name prefix of unfinished folders; a sweep removes those that a crash left.
 const UNFINISHED_FOLDER: &str = ".tmp-";
+
+/// Name suffix of unfinished files, likewise.
 const UNFINISHED_FILE: &str = ".tmp";
 
 /// Suffix of packed files.

@@ -1,4 +1,4 @@
-//! Origin of a task's files, because registries can share a folder of tasks (TASK-125).
+//! Check that files belong to a task's own registry: several registries can share a folder of tasks, and have tasks with equal ids (TASK-125).
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -28,7 +28,7 @@ impl TaskLayers {
 }
 
 impl TaskFiles {
-    /// Returns the creation time of these files' task, from the first line of its log; `None` if unknown.
+    /// Returns the creation time of the task to which the files belong, from the first line of its log; `None` if unknown.
     ///
     /// # Errors
     ///
@@ -56,8 +56,8 @@ impl TaskFiles {
         }
     }
 
-    /// Refuses a folder of another task. The creation time distinguishes tasks: registries share nothing else, and logs of version 0.1.0 have it as
-    /// well.
+    /// Refuses a folder of another task. Tasks are distinguished by their creation time, which even logs of version 0.1.0 have. A folder without a known
+    /// time is accepted.
     pub(super) fn check_folder(&self, folder: &dyn Folder) -> Result<(), LayerError> {
         let Some(expected) = self.created_at else {
             return Ok(());

@@ -19,7 +19,7 @@ impl TaskFiles {
         let folder = self.lock()?;
         let log = self.load_log(&LogQuery::default())?;
         let page = plan(row, &log.entries);
-        replace(&*folder, PLAN, &self.nonce(), page.as_bytes()).map_err(self.save(PLAN))
+        replace(&*folder, PLAN, &self.nonce(), page.as_bytes()).map_err(self.save_error(PLAN))
     }
 
     /// Writes the page about the task again, if it has one.
@@ -29,7 +29,7 @@ impl TaskFiles {
     /// Fails like [`save_plan`](Self::save_plan).
     pub fn renew_plan(&self, row: &TaskRow) -> Result<(), LayerError> {
         let Some(folder) = self.open()? else { return Ok(()) };
-        match open(&*folder, PLAN).map_err(self.load(PLAN))? {
+        match open(&*folder, PLAN).map_err(self.load_error(PLAN))? {
             Some(_) => self.save_plan(row),
             None => Ok(()),
         }

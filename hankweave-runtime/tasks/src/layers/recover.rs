@@ -23,7 +23,7 @@ pub struct RecoveredTask {
     pub method: RecoveredBy,
     /// Recovered state.
     pub state: TaskState,
-    /// New name of the broken file, if there was one.
+    /// New name of the broken state file, if there was one.
     pub kept: Option<String>,
 }
 
@@ -60,8 +60,8 @@ impl RecoveredBy {
 }
 
 impl TaskFiles {
-    /// Recovers an unreadable state from the newest valid checkpoint, or else an older one, or else only its status from the log. The broken file is
-    /// kept under another name. `status` is that of the registry, which takes precedence.
+    /// Recovers an unreadable state from the newest undamaged checkpoint. Without a checkpoint, recovers only the status, from the log. The broken file
+    /// is kept under another name. `status` is that of the registry, which takes precedence.
     ///
     /// # Errors
     ///
@@ -73,9 +73,9 @@ impl TaskFiles {
         token: Option<u64>,
     ) -> Result<RecoveredTask, LayerError> {
         self.traced(Layer::State, LayerOperation::Save, || {
-            // A task without a folder gets none.
+            // `lock` would create a missing folder.
             if self.open()?.is_none() {
-                return Err(self.is_lost());
+                return Err(self.lost_error());
             }
             let folder = self.lock()?;
             self.recover_in(&*folder, status, token)
@@ -106,6 +106,7 @@ impl TaskFiles {
         Ok(RecoveredTask { method, state, kept })
     }
 
+    /// Returns the source, the recovered state, and the text to append to the log.
     fn recovered_state(
         &self,
         folder: &dyn Folder,
@@ -133,10 +134,10 @@ impl TaskFiles {
             let method = RecoveredBy::Checkpoint(id);
             return Ok((method.clone(), state, log + &self.note(&method)?));
         }
-        let status = status.ok_or_else(|| self.is_lost())?;
+        let status = status.ok_or_else(|| self.lost_error())?;
         let mut state = TaskState::new(TaskId::clone(&self.id), status, self.now());
         (state.version, state.fencing_token) = (Some(1), token);
-        // The line before it may be torn.
+        // The newline ends a torn last line.
         Ok((
             RecoveredBy::Log,
             state,
@@ -144,12 +145,13 @@ impl TaskFiles {
         ))
     }
 
-    fn is_lost(&self) -> LayerError {
+    fn lost_error(&self) -> LayerError {
         LayerError::Task(TaskError::StateUnrecoverable {
             task: self.id.to_string(),
         })
     }
 
+    /// Returns the log line about the recovery.
     fn note(&self, method: &RecoveredBy) -> Result<String, LayerError> {
         let mut data = json!({"method": method.method()});
         if let RecoveredBy::Checkpoint(id) = method {
@@ -170,11 +172,12 @@ impl TaskFiles {
         Ok(last)
     }
 
+    /// Renames the state file, if there is one, and returns its new name.
     fn keep_broken(&self, folder: &dyn Folder) -> Result<Option<String>, LayerError> {
-        if read(folder, STATE).map_err(self.load(STATE))?.is_none() {
+        if read(folder, STATE).map_err(self.load_error(STATE))?.is_none() {
             return Ok(None);
         }
-        let names = folder.names().map_err(self.load(""))?;
+        let names = folder.names().map_err(self.load_error(""))?;
         let mut millis = self.now().as_millis();
         let name = loop {
             let name = format!("{STATE}.corrupt-{millis}");
@@ -185,7 +188,7 @@ impl TaskFiles {
         };
         folder
             .rename(OsStr::new(STATE), OsStr::new(&name))
-            .map_err(self.save(STATE))?;
+            .map_err(self.save_error(STATE))?;
         Ok(Some(name))
     }
 }

@@ -17,7 +17,7 @@ use crate::model::{CheckpointId, TaskCheckpoint, TaskError, TaskState};
 pub struct RestoreOptions {
     /// Whether to make a checkpoint of the present files first.
     pub keep_present: bool,
-    /// Status of the task in the registry; if absent, the present state's status stays.
+    /// Status of the task in the registry; if absent, the status in the present state stays.
     pub status: Option<TaskStatus>,
     /// Token of the lock under which the restore runs.
     pub token: Option<u64>,
@@ -34,7 +34,8 @@ impl Default for RestoreOptions {
 }
 
 impl TaskFiles {
-    /// Restores the data of a checkpoint, and those of its log lines that the log lacks. A second restore only adds a second note.
+    /// Restores the data of a checkpoint, and adds its log lines that the present log lacks, with a note about the restore. A second restore only adds a
+    /// second note.
     ///
     /// # Errors
     ///
@@ -68,14 +69,16 @@ impl TaskFiles {
         })
     }
 
-    /// Returns the state and the log text that a restore writes.
+    /// Returns the state that a restore writes, and the text that it appends to the log.
     pub(super) fn restored(
         &self,
         folder: &dyn Folder,
         checkpoint: &TaskCheckpoint,
         next: RestoredState,
     ) -> Result<(TaskState, String), LayerError> {
-        let live = read(folder, LOGS).map_err(self.load(LOGS))?.unwrap_or_default();
+        let live = read(folder, LOGS)
+            .map_err(self.load_error(LOGS))?
+            .unwrap_or_default();
         let live = String::from_utf8_lossy(&live);
         let mut restored = checkpoint.restore(next.status, next.version, &live, self.now())?;
         restored.state.fencing_token = next.token;
@@ -89,7 +92,7 @@ impl TaskFiles {
             file.sync_data()?;
             folder.sync()
         };
-        add().map_err(self.save(LOGS))
+        add().map_err(self.save_error(LOGS))
     }
 
     /// Parses the given name of a checkpoint, or returns the newest one.
@@ -115,5 +118,6 @@ pub(super) struct RestoredState {
     pub(super) status: TaskStatus,
     /// Version of the replaced state.
     pub(super) version: u64,
+    /// Token of the lock under which the state is written.
     pub(super) token: Option<u64>,
 }

@@ -23,7 +23,7 @@ impl TaskFiles {
             .filter_map(|manifest| CheckpointId::parse(&manifest.id).ok());
         let sized: Result<Vec<_>, LayerError> = ids.map(|id| Ok((id, self.size_of(id)?))).collect();
         let surplus = retention.surplus(&sized?);
-        let Some(checkpoints) = enter(&*folder, CHECKPOINTS).map_err(self.load(CHECKPOINTS))? else {
+        let Some(checkpoints) = enter(&*folder, CHECKPOINTS).map_err(self.load_error(CHECKPOINTS))? else {
             return Ok(surplus);
         };
         for id in &surplus {
@@ -33,9 +33,9 @@ impl TaskFiles {
                 checkpoints.rename(OsStr::new(&id.to_string()), OsStr::new(&gone))?;
                 checkpoints.remove(OsStr::new(&gone))
             };
-            remove().map_err(self.save(CHECKPOINTS))?;
+            remove().map_err(self.save_error(CHECKPOINTS))?;
         }
-        checkpoints.sync().map_err(self.save(CHECKPOINTS))?;
+        checkpoints.sync().map_err(self.save_error(CHECKPOINTS))?;
         Ok(surplus)
     }
 
@@ -51,6 +51,6 @@ impl TaskFiles {
                 .map(|name| Ok(disk.metadata(&folder.join(name))?.length));
             lengths.sum::<std::io::Result<u64>>()
         };
-        size().map_err(self.load(CHECKPOINTS))
+        size().map_err(self.load_error(CHECKPOINTS))
     }
 }

@@ -92,7 +92,7 @@ impl TaskFiles {
     pub fn import_legacy_state(&self) -> Result<bool, LayerError> {
         self.traced(Layer::State, LayerOperation::Save, || {
             let folder = self.lock()?;
-            let bytes = read(&*folder, STATE).map_err(self.load(STATE))?;
+            let bytes = read(&*folder, STATE).map_err(self.load_error(STATE))?;
             let missing = || TaskError::StateLoadFailed("there is none".to_owned());
             let (state, is_legacy) = TaskState::import(&bytes.ok_or_else(missing)?, &self.id)?;
             if is_legacy {
@@ -103,13 +103,15 @@ impl TaskFiles {
         })
     }
 
+    /// Reads the state in the open folder of the task.
     pub(super) fn state_in(&self, folder: &dyn Folder) -> Result<Option<TaskState>, LayerError> {
-        let bytes = read(folder, STATE).map_err(self.load(STATE))?;
+        let bytes = read(folder, STATE).map_err(self.load_error(STATE))?;
         Ok(bytes.map(|bytes| TaskState::read(&bytes, &self.id)).transpose()?)
     }
 
+    /// Replaces the state in the open and locked folder of the task.
     pub(super) fn put_state(&self, folder: &dyn Folder, state: &TaskState) -> Result<(), LayerError> {
         let text = state.text()?;
-        replace(folder, STATE, &self.nonce(), text.as_bytes()).map_err(self.save(STATE))
+        replace(folder, STATE, &self.nonce(), text.as_bytes()).map_err(self.save_error(STATE))
     }
 }

@@ -1,4 +1,4 @@
-//! Removal of crash leftovers, and of files that are no longer needed (TASK-50).
+//! Removal of unfinished files that a crash left, and of a deleted task's folder (TASK-50).
 
 use std::ffi::OsStr;
 
@@ -26,41 +26,42 @@ impl TaskLayers {
     ///
     /// Returns [`LayerError::Load`] or [`LayerError::Save`].
     pub fn sweep(&self) -> Result<SweepReport, LayerError> {
-        let mut swept = SweepReport::default();
+        let mut report = SweepReport::default();
         let Some(root) = self.open_root()? else {
-            return Ok(swept);
+            return Ok(report);
         };
-        for name in root.names().map_err(self.load())? {
+        for name in root.names().map_err(self.load_error())? {
             if is_unfinished(&name) {
-                root.remove(&name).map_err(self.load())?;
-                swept.removed.push(name.to_string_lossy().into_owned());
+                root.remove(&name).map_err(self.load_error())?;
+                report.removed.push(name.to_string_lossy().into_owned());
             }
         }
         for id in self.tasks()? {
-            self.task(id).sweep(&*root, &mut swept)?;
+            self.task(id).sweep(&*root, &mut report)?;
         }
-        Ok(swept)
+        Ok(report)
     }
 }
 
 impl TaskFiles {
-    fn sweep(&self, root: &dyn Folder, swept: &mut SweepReport) -> Result<(), LayerError> {
+    /// Removes unfinished files of this task, unless a process works in its folder.
+    fn sweep(&self, root: &dyn Folder, report: &mut SweepReport) -> Result<(), LayerError> {
         // A file or a link with the name of a task is not the task's folder.
         let Ok(Some(folder)) = enter(root, self.id.as_str()) else {
             return Ok(());
         };
-        if !folder.try_lock().map_err(self.save(""))? {
-            swept.held.push(self.id.to_string());
+        if !folder.try_lock().map_err(self.save_error(""))? {
+            report.held.push(self.id.to_string());
             return Ok(());
         }
-        self.sweep_folder(&*folder, "", swept)?;
-        let Some(checkpoints) = enter(&*folder, CHECKPOINTS).map_err(self.load(CHECKPOINTS))? else {
+        self.sweep_folder(&*folder, "", report)?;
+        let Some(checkpoints) = enter(&*folder, CHECKPOINTS).map_err(self.load_error(CHECKPOINTS))? else {
             return Ok(());
         };
-        self.sweep_folder(&*checkpoints, CHECKPOINTS, swept)?;
-        for name in checkpoints.names().map_err(self.load(CHECKPOINTS))? {
+        self.sweep_folder(&*checkpoints, CHECKPOINTS, report)?;
+        for name in checkpoints.names().map_err(self.load_error(CHECKPOINTS))? {
             if let Some(Ok(Some(checkpoint))) = name.to_str().map(|name| enter(&*checkpoints, name)) {
-                self.sweep_folder(&*checkpoint, CHECKPOINTS, swept)?;
+                self.sweep_folder(&*checkpoint, CHECKPOINTS, report)?;
             }
         }
         Ok(())
@@ -69,15 +70,15 @@ impl TaskFiles {
     fn sweep_folder(
         &self,
         folder: &dyn Folder,
-        place: &str,
-        swept: &mut SweepReport,
+        relative: &str,
+        report: &mut SweepReport,
     ) -> Result<(), LayerError> {
-        for name in folder.names().map_err(self.load(place))? {
+        for name in folder.names().map_err(self.load_error(relative))? {
             if is_unfinished(&name) {
-                folder.remove(&name).map_err(self.save(place))?;
-                let path = self.path().join(place).join(&name);
+                folder.remove(&name).map_err(self.save_error(relative))?;
+                let path = self.path().join(relative).join(&name);
                 let path = path.strip_prefix(self.layers.root()).unwrap_or(&path);
-                swept.removed.push(path.display().to_string());
+                report.removed.push(path.display().to_string());
             }
         }
         Ok(())
@@ -92,12 +93,12 @@ impl TaskFiles {
         let Some(root) = self.layers.open_root()? else {
             return Ok(());
         };
-        let Some(folder) = enter(&*root, self.id.as_str()).map_err(self.load(""))? else {
+        let Some(folder) = enter(&*root, self.id.as_str()).map_err(self.load_error(""))? else {
             return Ok(());
         };
         self.check_folder(&*folder)?;
-        if !folder.try_lock().map_err(self.save(""))? {
-            return Err(self.is_held());
+        if !folder.try_lock().map_err(self.save_error(""))? {
+            return Err(self.held_error());
         }
         // Renamed first, so that a crash leaves no partial task.
         let gone = format!("{UNFINISHED_FOLDER}gone-{}-{}", self.id, self.nonce());
@@ -106,7 +107,7 @@ impl TaskFiles {
             root.sync()?;
             root.remove(OsStr::new(&gone))
         };
-        remove().map_err(self.save(""))
+        remove().map_err(self.save_error(""))
     }
 }
 

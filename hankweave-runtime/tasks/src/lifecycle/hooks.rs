@@ -1,4 +1,4 @@
-//! Running of hooks (TASK-17, TASK-35, TASK-97, TASK-99).
+//! Registration and running of hooks: functions that run before and after the steps of tasks (TASK-17, TASK-35, TASK-97, TASK-99).
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -40,12 +40,12 @@ impl HookRun {
 }
 
 tokio::task_local! {
-    /// Tasks before whose steps a hook is running here, outermost first.
+    /// Tasks whose hooks before a step are running now, each hook inside the one before: a hook may take a step of another task.
     static BEFORE_STEPS_OF: Vec<TaskId>;
 }
 
 /// Refuses a step of a task inside a hook that runs before a step of that task: it would wait for itself (TASK-97).
-pub(super) fn refuse_within(task: &TaskId) -> Result<(), TaskError> {
+pub(super) fn refuse_inside_hook(task: &TaskId) -> Result<(), TaskError> {
     match before_steps_of().contains(task) {
         true => Err(TaskError::InvalidArgument(
             "a hook before a step of a task takes no other step of it",
@@ -54,6 +54,7 @@ pub(super) fn refuse_within(task: &TaskId) -> Result<(), TaskError> {
     }
 }
 
+/// Returns the tasks in `BEFORE_STEPS_OF`; none outside of hooks.
 fn before_steps_of() -> Vec<TaskId> {
     BEFORE_STEPS_OF.try_with(Vec::clone).unwrap_or_default()
 }
@@ -110,11 +111,12 @@ impl Lifecycle {
         let run = AssertUnwindSafe(async { (hook.run.0)(call.clone()).await }).catch_unwind();
         let mut tasks = before_steps_of();
         tasks.extend(call.point.is_before().then(|| call.task.clone()));
-        let done = timeout(LONGEST_HOOK, BEFORE_STEPS_OF.scope(tasks, run)).await;
+        let result = timeout(LONGEST_HOOK, BEFORE_STEPS_OF.scope(tasks, run)).await;
         let took = began.elapsed();
         self.shared.metrics.hooks.add(took);
         let id = hook.id.to_string();
-        let error = match done {
+        // The outer result is about the time limit, the middle one about a panic, the inner one is the hook's own.
+        let error = match result {
             Ok(Ok(Ok(()))) => return Ok(()),
             Ok(Ok(Err(reason))) => TaskError::HookVeto { hook: id, reason },
             Ok(Err(_)) => TaskError::HookVeto {

@@ -21,6 +21,7 @@ const STATUSES: [TaskStatus; 7] = [
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct StepMetrics {
+    /// Number of steps to each status.
     to: [Counter; STATUSES.len()],
     /// Steps that were taken, from the request to the release of the lock.
     pub taken: Timer,

@@ -1,4 +1,5 @@
-//! Steps of tasks: hooks before, then the registry and the files under the lock, then hooks after (TASK-32, TASK-33, TASK-104).
+//! Steps of tasks, for workers, commands and embedders. Each step runs hooks before it, changes the registry and then the files under the task's lock, and
+//! runs hooks after it (TASK-32, TASK-33, TASK-104).
 
 mod builtin;
 mod hooks;
@@ -37,8 +38,8 @@ pub const LONGEST_STEP: Duration = Duration::from_secs(60);
 /// Number of changes within one status after which a task is reported: it may change endlessly.
 const MANY_CHANGES: u64 = 1000;
 
-/// Number of attempts at a step, if a note of the task changes between reading and writing.
-const TRIES: u32 = 5;
+/// Number of attempts at a step, if the task's row changes between reading and writing.
+const MOST_ATTEMPTS: u32 = 5;
 
 struct Shared {
     coordinator: Arc<dyn Coordinator>,
@@ -52,13 +53,13 @@ struct Shared {
 #[derive(Clone)]
 pub struct Lifecycle {
     shared: Arc<Shared>,
-    /// Locks that the caller already holds.
+    /// Lock on the task that the caller already holds; `None` to acquire a lock for each step.
     hold: Option<ExclusiveHold>,
     /// Engine that records each step.
     recorder: Option<Recorder>,
-    /// Cost of the task, to be noted with each step.
+    /// Cost of the task, to be stored with each step; `None` if the caller does not know it.
     cost: Option<TaskCost>,
-    /// Folder of the task's files, to be noted with a step that starts no attempt.
+    /// Folder of the task's files, to be stored with a step that starts no attempt.
     files: Patch<FilesLocation>,
     /// User who asks for the steps.
     by: Option<String>,
@@ -103,7 +104,7 @@ impl Lifecycle {
         }
     }
 
-    /// Uses locks that the caller already holds, as a worker does; each step renews the lease.
+    /// Uses the lock on the task that the caller already holds, as a worker does; each step renews the lease.
     #[must_use]
     pub fn with_hold(&self, hold: ExclusiveHold) -> Self {
         Self {
@@ -130,7 +131,7 @@ impl Lifecycle {
         }
     }
 
-    /// Notes the known cost of the task with each step, and the folder of its files with a step that ends an attempt.
+    /// Stores the known cost of the task with each step, and the folder of its files with a step that starts no attempt.
     pub(crate) fn noting(&self, cost: Option<TaskCost>, files: Patch<FilesLocation>) -> Self {
         Self {
             cost,
@@ -165,7 +166,7 @@ impl Lifecycle {
     /// id. Files that could not be written are written at the next step or start.
     pub async fn create(&self, task: NewTask) -> Result<TaskRow, TaskError> {
         self.check_folder(&task.id).await?;
-        let (hold, asked) = (self.hold(&task.owner), Instant::now());
+        let (hold, requested_at) = (self.hold(&task.owner), Instant::now());
         let (resource, lease) = (TaskRow::lock_name(&task.id), hold.lease);
         let created = self
             .shared
@@ -176,9 +177,9 @@ impl Lifecycle {
             })
             .await?;
         let row = created.row;
-        log_transition("none", &row, "create", asked);
+        log_transition("none", &row, "create", requested_at);
         if let Some(held) = created.held {
-            let guard = self.shared.locks.adopt(resource, &held, lease, asked);
+            let guard = self.shared.locks.adopt(resource, &held, lease, requested_at);
             let written = self.sync_files(&row, guard.token()).await;
             guard
                 .release_or_log(written.map(|seq| (row.id().clone(), seq)))
@@ -217,34 +218,34 @@ impl Lifecycle {
     /// [`TaskError::HookVeto`], [`TaskError::HookTimeout`], [`TaskError::ResourceLocked`], [`TaskError::TaskNotFound`], [`TaskError::InvalidTransition`],
     /// [`TaskError::LockTimeout`] when the step took too long or the lock was lost, or the error of the registry.
     pub async fn take(&self, id: &TaskId, step: &TaskStep) -> Result<TaskRow, TaskError> {
-        hooks::refuse_within(id)?;
+        hooks::refuse_inside_hook(id)?;
         let began = Instant::now();
         let known = match step {
             // A user's request to cancel may replace these steps, and with them the hooks.
             TaskStep::Requeue(_) | TaskStep::Fail(_) => self.shared.coordinator.task(id.clone()).await?,
             _ => None,
         };
-        let step = known.as_ref().map_or(step, |row| step.as_asked(row));
+        let step = known.as_ref().map_or(step, |row| step.or_requested_cancel(row));
         let call = |point| HookCall {
             point,
             task: id.clone(),
             about: step.about(),
         };
-        let taken = timeout(LONGEST_STEP, async {
+        let limited_step = timeout(LONGEST_STEP, async {
             if let Some((before, _)) = step.points() {
                 self.run_hooks(call(before)).await?;
             }
             self.locked_step(id, step).await
         });
-        let taken = match taken.await {
-            Ok(taken) => taken,
-            Err(_) => Err(self.too_long(id, step).await),
+        let result = match limited_step.await {
+            Ok(result) => result,
+            Err(_) => Err(self.too_long_error(id, step).await),
         };
-        match &taken {
+        match &result {
             Ok(_) => self.shared.metrics.record_step(step.leads_to(), began.elapsed()),
             Err(_) => self.shared.metrics.failed.add(1),
         }
-        let row = taken?;
+        let row = result?;
         if let Some((_, after)) = step.points() {
             // The step is taken already, and the failure was logged.
             let _ = self.run_hooks(call(after)).await;
@@ -261,10 +262,11 @@ impl Lifecycle {
     pub async fn check(&self, id: &TaskId, step: &TaskStep) -> Result<(), TaskError> {
         let coordinator = &self.shared.coordinator;
         let row = coordinator.task(id.clone()).await?;
-        step.of(&row.ok_or_else(|| TaskError::TaskNotFound(id.to_string()))?)?;
+        let row = row.ok_or_else(|| TaskError::TaskNotFound(id.to_string()))?;
+        step.transitions(&row)?;
         let (resource, now) = (TaskRow::lock_name(id), coordinator.now().await?);
-        let known = coordinator.resource(resource.clone()).await?;
-        match known.held.into_iter().find(|held| held.lives(now)) {
+        let locks = coordinator.resource(resource.clone()).await?;
+        match locks.held.into_iter().find(|held| held.lives(now)) {
             Some(held) => Err(TaskError::ResourceLocked {
                 resource,
                 existing_owner: held.holder.owner.to_string(),
@@ -316,7 +318,7 @@ impl Lifecycle {
     /// Fails like [`take`](Self::take). Returns [`TaskDeleteFailed`](TaskError::TaskDeleteFailed) if another task waits for this one and this one has
     /// not completed: the other could never start.
     pub async fn delete(&self, id: &TaskId) -> Result<TaskRow, TaskError> {
-        if let Some(waiting) = self.waits_for(id).await? {
+        if let Some(waiting) = self.waiting_task(id).await? {
             return Err(TaskError::TaskDeleteFailed {
                 id: id.to_string(),
                 reason: format!(
@@ -327,13 +329,13 @@ impl Lifecycle {
         self.take(id, &TaskStep::Delete).await
     }
 
-    /// Returns a pending task that comes after this one, if this one failed or was cancelled.
-    async fn waits_for(&self, id: &TaskId) -> Result<Option<TaskId>, TaskError> {
+    /// Returns a pending task that comes after the task `id`, if `id` failed or was cancelled.
+    async fn waiting_task(&self, id: &TaskId) -> Result<Option<TaskId>, TaskError> {
         let coordinator = &self.shared.coordinator;
         let row = coordinator.task(id.clone()).await?;
-        let has_missed =
+        let has_not_completed =
             |row: &TaskRow| matches!(row.record.status(), TaskStatus::Failed | TaskStatus::Cancelled);
-        if !row.as_ref().is_some_and(has_missed) {
+        if !row.as_ref().is_some_and(has_not_completed) {
             return Ok(None);
         }
         let pending = ListQuery {
@@ -361,7 +363,7 @@ impl Lifecycle {
         };
         match checkpoint {
             None => self.take(id, &step).await,
-            Some(_) => self.take_up(id, checkpoint, &[step]).await,
+            Some(_) => self.take_under_one_lock(id, checkpoint, &[step]).await,
         }
     }
 
@@ -384,11 +386,11 @@ impl Lifecycle {
             true => vec![TaskStep::Requeue(ORPHANED.to_owned()), TaskStep::Attach(agent_id)],
             false => vec![TaskStep::ResumeFor(agent_id)],
         };
-        self.take_up(id, checkpoint, &steps).await
+        self.take_under_one_lock(id, checkpoint, &steps).await
     }
 
     /// Takes steps one after another under one lock, and restores the checkpoint first if there is one.
-    async fn take_up(
+    async fn take_under_one_lock(
         &self,
         id: &TaskId,
         checkpoint: Option<CheckpointId>,
@@ -400,9 +402,10 @@ impl Lifecycle {
             lease: Some(DEFAULT_LEASE),
         };
         let (held, token) = (self.with_hold(hold), guard.token());
-        let done = guard.keep(async {
+        let result = guard.keep(async {
             if let (Some(checkpoint), [first, ..]) = (checkpoint, steps) {
-                first.of(&row)?;
+                // Nothing is restored for a step that would be refused.
+                first.transitions(&row)?;
                 self.restore(&row, Some(token), checkpoint).await?;
             }
             for step in steps {
@@ -410,9 +413,9 @@ impl Lifecycle {
             }
             Ok(row)
         });
-        let done = done.await.and_then(|done| done);
+        let result = result.await.and_then(|result| result);
         guard.release_or_log(None).await;
-        done
+        result
     }
 
     /// Whether the task is an orphan (TASK-24) that was unchanged for long enough. The next step takes the lock, so a change in between does no harm.
@@ -454,6 +457,7 @@ impl Lifecycle {
         Ok(row)
     }
 
+    /// Returns the caller's hold, or a new one for `who`.
     fn hold(&self, who: &str) -> ExclusiveHold {
         let new = || ExclusiveHold {
             holder: self.shared.locks.scope(&format!("lifecycle:{who}")),
@@ -462,6 +466,7 @@ impl Lifecycle {
         self.hold.clone().unwrap_or_else(new)
     }
 
+    /// Acquires the task's lock for the caller's holder or for `who`, and reads the task under it.
     async fn lock(&self, id: &TaskId, who: &str) -> Result<(LockGuard, TaskRow), TaskError> {
         let resource = TaskRow::lock_name(id);
         let request = self.shared.locks.request(resource, "", LockMode::Exclusive);
@@ -479,6 +484,7 @@ impl Lifecycle {
         Ok((granted.guard, row))
     }
 
+    /// Acquires the lock, changes the registry, then the files, and releases the lock.
     async fn locked_step(&self, id: &TaskId, step: &TaskStep) -> Result<TaskRow, TaskError> {
         let (mut guard, mut row) = self.lock(id, step.holder_name()).await?;
         let token = guard.token();
@@ -488,15 +494,16 @@ impl Lifecycle {
             let written = self.sync_files(&changed.row, token).await;
             Ok((changed.row, written))
         };
-        let done = guard.keep(work).await.and_then(|done| done);
-        let written = done
-            .as_ref()
-            .ok()
-            .and_then(|(row, written)| Some((row.id().clone(), (*written)?)));
+        let result = guard.keep(work).await.and_then(|result| result);
+        let written = match &result {
+            Ok((row, Some(seq))) => Some((row.id().clone(), *seq)),
+            _ => None,
+        };
         guard.release_or_log(written).await;
-        done.map(|(row, _)| row)
+        result.map(|(row, _)| row)
     }
 
+    /// Changes the registry. If another writer was faster, reads the row again and repeats the change.
     async fn change(&self, row: &mut TaskRow, token: u64, step: &TaskStep) -> Result<ChangedTask, TaskError> {
         let began = Instant::now();
         let cost = match self.cost {
@@ -504,7 +511,7 @@ impl Lifecycle {
             known => known,
         };
         let files = self.files_after(step).await;
-        for made in 1.. {
+        for attempt in 1.. {
             let change = RegistryChange {
                 cost,
                 by: self.by.clone(),
@@ -517,7 +524,7 @@ impl Lifecycle {
                     log_transition(row.record.status().as_str(), &changed.row, step.method(), began);
                     return Ok(changed);
                 }
-                Err(TaskError::VersionConflict { .. }) if made < TRIES => {
+                Err(TaskError::VersionConflict { .. }) if attempt < MOST_ATTEMPTS => {
                     let id = row.id().clone();
                     let read = self.shared.coordinator.task(id.clone()).await?;
                     *row = read.ok_or_else(|| TaskError::TaskNotFound(id.to_string()))?;
@@ -525,6 +532,7 @@ impl Lifecycle {
                 Err(error) => return Err(error),
             }
         }
+        // Not reached: the last attempt returns its own error.
         Err(TaskError::InvalidArgument("a step is tried at least once"))
     }
 
@@ -536,7 +544,8 @@ impl Lifecycle {
         }
     }
 
-    /// Returns the folder of the task's files after a step: this folder, from each start on (TASK-127). An engine has no folder.
+    /// Returns the change of the location of the task's files by a step: each start sets it to this folder (TASK-127). With an engine, tasks store no
+    /// location.
     async fn files_after(&self, step: &TaskStep) -> Patch<FilesLocation> {
         let is_start = step.leads_to() == TaskStatus::Running;
         if !is_start || self.recorder.is_some() {
@@ -577,7 +586,7 @@ impl Lifecycle {
             return None;
         }
         let (layers, seen) = (self.shared.layers.clone(), row.clone());
-        let look = move || {
+        let read = move || {
             let files = layers.find(&seen);
             let is_elsewhere = files.went_on_in(&seen).is_some() || layers.missing(&seen).is_some();
             (
@@ -587,7 +596,7 @@ impl Lifecycle {
                 files.is_there(),
             )
         };
-        let (state, known, is_elsewhere, is_there) = self.shared.layers.blocking().run(look).await;
+        let (state, known, is_elsewhere, is_there) = self.shared.layers.blocking().run(read).await;
         let attempt = state
             .as_ref()
             .and_then(|state| state.data.get("attempt")?.as_u64());
@@ -595,11 +604,12 @@ impl Lifecycle {
             state.fencing_token.is_some() && state.fencing_token == Some(row.fencing_token)
         };
         let has_worked = match attempt {
-            // The attempt's progress is in the files on its worker's machine.
+            // The attempt worked with another folder, and its progress is there.
             _ if is_elsewhere => true,
-            // The worker has written here, but no progress yet.
+            // The worker has written into these files, but no progress yet.
             _ if state.as_ref().is_some_and(is_of_attempt) => true,
             Some(attempt) => attempt == u64::from(running.attempt.number()),
+            // Without a state, an orphan was lost before it wrote one, or the files are on another machine.
             None => state.is_none() && (is_orphan || !is_there),
         };
         known.filter(|_| has_worked)
@@ -615,20 +625,20 @@ impl Lifecycle {
     /// Updates the files from the registry. Returns the number of the last written line on success.
     async fn sync_files(&self, row: &TaskRow, token: u64) -> Option<u64> {
         let files = self.files_of(row).await;
-        let followed = match row.record.status() {
+        let result = match row.record.status() {
             TaskStatus::Deleted => files.run(|files| files.remove()).await.map(|()| None),
             _ => publish(&*self.shared.coordinator, &files, row, Some(token))
                 .await
                 .map(Some),
         };
-        followed.unwrap_or_else(|error| {
+        result.unwrap_or_else(|error| {
             tracing::warn!(taskId = %row.id(), %error, "the files of a task do not follow yet");
             None
         })
     }
 
-    /// Returns the error of a step that did not end, with the holder that blocked it.
-    async fn too_long(&self, id: &TaskId, step: &TaskStep) -> TaskError {
+    /// Returns the error of a step that did not end in time, and logs the holders that may have blocked it.
+    async fn too_long_error(&self, id: &TaskId, step: &TaskStep) -> TaskError {
         let resource = TaskRow::lock_name(id);
         let read = timeout(
             Duration::from_secs(1),
@@ -659,7 +669,7 @@ fn log_transition(from: &str, row: &TaskRow, trigger: &str, began: Instant) {
     );
 }
 
-/// Default name for the source of a step.
+/// Owner of the lock for a step of no particular agent or user.
 const SYSTEM: &str = "system";
 
 fn layer_error(id: &TaskId, error: &LayerError) -> TaskError {

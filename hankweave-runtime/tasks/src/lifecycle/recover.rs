@@ -1,4 +1,5 @@
-//! Start-up: updates the files from the registry, and finds running tasks without a worker (TASK-24, TASK-33, TASK-74).
+//! Updates of the files from the registry: by [`Lifecycle::recover`] at the start of an embedder, which also finds running tasks without a worker; by
+//! [`Lifecycle::follow_up`] from time to time in each worker; and by [`Lifecycle::follow_created`] after a bulk creation (TASK-24, TASK-33, TASK-74).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -60,24 +61,24 @@ impl Lifecycle {
             .run(move || Ok((layers.sweep()?, layers.tasks()?)))
             .await
             .map_err(|error: crate::layers::LayerError| TaskError::StateLoadFailed(error.to_string()))?;
-        let mut recovered = RecoveryReport {
+        let mut report = RecoveryReport {
             swept: swept.removed,
             ..RecoveryReport::default()
         };
         for row in self.shared.coordinator.unwritten(MOST).await? {
-            self.repair(row.id(), &mut recovered).await;
+            self.repair(row.id(), &mut report).await;
         }
         for id in folders {
-            self.compare(&id, &mut recovered).await?;
+            self.compare(&id, &mut report).await?;
         }
         for row in self.shared.coordinator.orphans(orphan_after).await? {
             tracing::warn!(taskId = %row.id(), since = %row.updated_at, "a running task has no worker");
             if orphans == OrphanAction::Fail {
                 self.fail_orphan(&row).await;
             }
-            recovered.orphans.push(row.id().clone());
+            report.orphans.push(row.id().clone());
         }
-        Ok(recovered)
+        Ok(report)
     }
 
     /// Updates the files of this machine whose worker ended before it had written them (TASK-74). Skips tasks that have a holder, and tasks whose
@@ -88,43 +89,44 @@ impl Lifecycle {
     /// Returns the error of the registry, or of reading the folder of all tasks. Problems with one task are logged.
     pub async fn follow_up(&self) -> Result<Vec<TaskId>, TaskError> {
         let unwritten = self.shared.coordinator.unwritten(MOST).await?;
-        let mut recovered = RecoveryReport::default();
+        let mut report = RecoveryReport::default();
         if unwritten.is_empty() {
-            return Ok(recovered.followed);
+            return Ok(report.followed);
         }
         let layers = self.shared.layers.clone();
-        let here = layers.blocking().run(move || layers.tasks()).await;
-        let here =
-            here.map_err(|error: crate::layers::LayerError| TaskError::StateLoadFailed(error.to_string()))?;
-        let here: BTreeSet<TaskId> = here.into_iter().collect();
-        for row in unwritten.iter().filter(|row| here.contains(row.id())) {
-            self.repair(row.id(), &mut recovered).await;
+        let local_ids = layers.blocking().run(move || layers.tasks()).await;
+        let local_ids = local_ids
+            .map_err(|error: crate::layers::LayerError| TaskError::StateLoadFailed(error.to_string()))?;
+        let local_ids: BTreeSet<TaskId> = local_ids.into_iter().collect();
+        for row in unwritten.iter().filter(|row| local_ids.contains(row.id())) {
+            self.repair(row.id(), &mut report).await;
         }
-        Ok(recovered.followed)
+        Ok(report.followed)
     }
 
     /// Writes the files of tasks that were created together. Skips those that a worker already has, because the worker writes them.
     pub async fn follow_created(&self, rows: &[TaskRow]) {
-        let mut recovered = RecoveryReport::default();
+        let mut report = RecoveryReport::default();
         // In reverse order of claims: a worker skips a task that is locked here, and would claim a less urgent one.
         let mut rows: Vec<&TaskRow> = rows.iter().rev().collect();
         rows.sort_by_key(|row| row.priority);
         for row in rows {
-            self.repair(row.id(), &mut recovered).await;
+            self.repair(row.id(), &mut report).await;
         }
     }
 
-    async fn compare(&self, id: &TaskId, recovered: &mut RecoveryReport) -> Result<(), TaskError> {
+    /// Compares the folder of a task with the registry. Removes the folder of a deleted task.
+    async fn compare(&self, id: &TaskId, report: &mut RecoveryReport) -> Result<(), TaskError> {
         let Some(row) = self.shared.coordinator.task(id.clone()).await? else {
             let files = self.shared.layers.task(id.clone());
             if let Some(deleted) = self.shared.coordinator.deleted_at(id.clone()).await? {
-                // A younger task belongs to another registry.
+                // Files of a task that was created after the deletion belong to another registry.
                 let created = files.run(TaskFiles::created).await.ok().flatten();
                 if created.is_some_and(|created| created > deleted) {
                     return Ok(());
                 }
                 match files.run(|files| files.remove()).await {
-                    Ok(()) => recovered.removed.push(id.clone()),
+                    Ok(()) => report.removed.push(id.clone()),
                     Err(error) => tracing::warn!(taskId = %id, %error, "the files of a deleted task stay"),
                 }
             }
@@ -136,7 +138,7 @@ impl Lifecycle {
                 let (registry, found) = (row.record.status(), state.map(|state| state.status));
                 if found != Some(registry) {
                     tracing::warn!(taskId = %id, ?found, %registry, "a state file differs from the registry; the registry counts");
-                    self.repair(id, recovered).await;
+                    self.repair(id, report).await;
                 }
             }
             Err(error) => tracing::warn!(taskId = %id, %error, "a state cannot be read"),
@@ -145,9 +147,9 @@ impl Lifecycle {
     }
 
     /// Updates the files of one task, under its lock.
-    async fn repair(&self, id: &TaskId, recovered: &mut RecoveryReport) {
+    async fn repair(&self, id: &TaskId, report: &mut RecoveryReport) {
         match self.try_repair(id).await {
-            Ok(()) => recovered.followed.push(id.clone()),
+            Ok(()) => report.followed.push(id.clone()),
             Err(TaskError::ResourceLocked { .. }) => {}
             Err(error) => tracing::warn!(taskId = %id, %error, "the files of a task do not follow yet"),
         }
@@ -170,12 +172,12 @@ impl Lifecycle {
     pub(crate) async fn spared_if_completed(&self, row: &TaskRow, step: TaskStep) -> TaskStep {
         let is_failure = matches!(step, TaskStep::Fail(_));
         let files = self.files_of(row).await;
-        match is_failure
+        let has_completed = is_failure
             && files
                 .run(|files| Ok(files.has_completed_run()))
                 .await
-                .unwrap_or(false)
-        {
+                .unwrap_or(false);
+        match has_completed {
             true => TaskStep::Requeue(ORPHANED.to_owned()),
             false => step,
         }

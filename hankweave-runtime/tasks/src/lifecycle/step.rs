@@ -48,8 +48,8 @@ pub struct TaskAnswer {
 }
 
 impl TaskAnswer {
-    /// Returns the answer as a note about this codon.
-    fn about(&self, codon_id: &str) -> TaskApproval {
+    /// Returns the answer in the form that is stored with the task, for this codon.
+    fn approval_of(&self, codon_id: &str) -> TaskApproval {
         TaskApproval {
             codon_id: codon_id.to_owned(),
             granted: self.granted,
@@ -59,15 +59,17 @@ impl TaskAnswer {
     }
 
     fn sentence(&self) -> String {
-        self.about("").sentence()
+        self.approval_of("").sentence()
     }
 }
 
 impl TaskStep {
-    /// Returns the answer of a user as it is noted with the task.
+    /// Returns the answer to store with the task; `None` for a step that is no answer.
     fn approval(&self, row: &TaskRow) -> Option<TaskApproval> {
         match (self, &row.record) {
-            (Self::Answer(answer), TaskRecord::Waiting(waiting)) => Some(answer.about(&waiting.codon_id)),
+            (Self::Answer(answer), TaskRecord::Waiting(waiting)) => {
+                Some(answer.approval_of(&waiting.codon_id))
+            }
             _ => None,
         }
     }
@@ -163,7 +165,7 @@ impl TaskStep {
             id: row.id().clone(),
             expected_version: row.version,
             token,
-            steps: self.of(row)?,
+            steps: self.transitions(row)?,
             cost: None,
             approval: self.approval(row),
             by: None,
@@ -172,9 +174,9 @@ impl TaskStep {
         })
     }
 
-    /// Returns the step to take in place of this one. A task that a user asked to cancel is cancelled and not requeued, if its worker no longer
-    /// exists.
-    pub(super) fn as_asked(&self, row: &TaskRow) -> &Self {
+    /// Returns this step, or `Cancel` in its place for a lost worker's task that a user has asked to cancel: such a task is cancelled and not requeued or
+    /// failed.
+    pub(super) fn or_requested_cancel(&self, row: &TaskRow) -> &Self {
         let is_of_lost_worker = matches!(self, Self::Requeue(_)) || self.ends_orphan();
         match is_of_lost_worker && row.cancel_requested_at.is_some() {
             true => &Self::Cancel,
@@ -182,11 +184,11 @@ impl TaskStep {
         }
     }
 
-    /// Returns the transitions, made by the typed task.
-    pub(super) fn of(&self, row: &TaskRow) -> Result<Vec<TaskTransition>, TaskError> {
+    /// Returns the transitions of the task's state machine that make up this step, or an error if the task's status does not permit the step.
+    pub(super) fn transitions(&self, row: &TaskRow) -> Result<Vec<TaskTransition>, TaskError> {
         let typed = row.record.clone().typed().ok();
         typed
-            .and_then(|typed| self.as_asked(row).transitions(typed))
+            .and_then(|typed| self.or_requested_cancel(row).typed_transitions(typed))
             .ok_or_else(|| TaskError::InvalidTransition {
                 id: row.id().to_string(),
                 from: row.record.status().as_str(),
@@ -194,7 +196,7 @@ impl TaskStep {
             })
     }
 
-    fn transitions(&self, typed: Typed) -> Option<Vec<TaskTransition>> {
+    fn typed_transitions(&self, typed: Typed) -> Option<Vec<TaskTransition>> {
         let fail = |failure: TaskFailure| Fail::from(failure);
         Some(match (self.clone(), typed) {
             (Self::Start(agent_id), Typed::Pending(task)) => {

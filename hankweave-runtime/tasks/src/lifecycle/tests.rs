@@ -21,7 +21,7 @@ use crate::coordinator::{Coordinator, Create, UpdateTask};
 use crate::layers::TaskLayers;
 use crate::locks::Locks;
 use crate::memory::Memory;
-use crate::testing::tell;
+use crate::testing::on_event;
 
 struct Stage {
     lifecycle: Lifecycle,
@@ -88,7 +88,7 @@ fn agent(text: &str) -> AgentId {
 /// Records what is logged about locks, the registry and the files.
 fn record(trace: &Trace) {
     let trace = trace.clone();
-    tell(move |event| {
+    on_event(move |event| {
         let field = |name| event.field(name);
         let line = match (field("message"), field("operation")) {
             ("Lock operation", "acquire") => format!("lock:{}", field("resource")),

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Locks;
 
-/// Interval.
+/// Interval of the removals.
 const EVERY: Duration = Duration::from_secs(300);
 
 /// Background task that removes expired locks, until it is stopped.

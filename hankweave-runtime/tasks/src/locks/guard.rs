@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
-use hankweave_task_model::lock::{Acquired, Lock, Release as GiveBack};
+use hankweave_task_model::lock::{Acquired, Lock, Release as ReleaseStep};
 use hankweave_task_model::{Holder, LockGrant, TaskError};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -22,9 +22,10 @@ pub struct LockGuard {
     /// `None` once the lock is released or has expired.
     lock: Option<Lock<Acquired>>,
     token: u64,
+    /// Time at which the guard was made.
     since: Instant,
-    /// Time of the last request for the lock or a renewal. By our own clock the lease expires at the latest one lease length after it.
-    asked: Instant,
+    /// Time of the last successful request for the lock or a renewal. By our own clock, the lease expires one lease length after it at the latest.
+    requested_at: Instant,
 }
 
 impl LockGuard {
@@ -33,7 +34,7 @@ impl LockGuard {
         holder: Holder,
         lease: Option<Duration>,
         lock: Lock<Acquired>,
-        asked: Instant,
+        requested_at: Instant,
     ) -> Self {
         let token = lock.token;
         Self {
@@ -43,7 +44,7 @@ impl LockGuard {
             lock: Some(lock),
             token,
             since: Instant::now(),
-            asked,
+            requested_at,
         }
     }
 
@@ -74,7 +75,7 @@ impl LockGuard {
         let (Some(lock), Some(lease)) = (&mut self.lock, self.lease) else {
             return Ok(());
         };
-        let (resource, token, asked) = (lock.resource.clone(), self.token, Instant::now());
+        let (resource, token, requested_at) = (lock.resource.clone(), self.token, Instant::now());
         match self
             .locks
             .0
@@ -88,7 +89,7 @@ impl LockGuard {
         {
             Ok(end) => {
                 lock.set_expires_at(Some(end));
-                self.asked = asked;
+                self.requested_at = requested_at;
                 self.locks.0.metrics.renewals.add(1);
                 Ok(())
             }
@@ -101,6 +102,7 @@ impl LockGuard {
         }
     }
 
+    /// Gives the lock up after its lease has expired.
     fn expire(&mut self) {
         if let Some(lock) = self.lock.take() {
             let expired = lock.expire();
@@ -127,18 +129,19 @@ impl LockGuard {
         tokio::select! {
             biased;
             lost = self.renew_until_lost() => Err(lost),
-            done = work => Ok(done),
+            output = work => Ok(output),
         }
     }
 
+    /// Renews the lock until it is lost, and returns that error. Logs only the first of several failures.
     async fn renew_until_lost(&mut self) -> TaskError {
         let Some(lease) = self.lease else {
             return std::future::pending().await;
         };
-        let mut next = self.asked + lease / 3;
+        let mut next = self.requested_at + lease / 3;
         let mut is_late = false;
         loop {
-            let end = self.asked + lease;
+            let end = self.requested_at + lease;
             sleep_until(next.min(end)).await;
             if Instant::now() >= end {
                 return self.expired_error();
@@ -148,7 +151,7 @@ impl LockGuard {
                     if std::mem::take(&mut is_late) {
                         tracing::warn!("the lease on {} is renewed again", self.resource());
                     }
-                    next = self.asked + lease / 3;
+                    next = self.requested_at + lease / 3;
                 }
                 Ok(Err(lost @ TaskError::LockTimeout { .. })) => return lost,
                 Ok(Err(error)) => {
@@ -199,16 +202,21 @@ impl LockGuard {
             written,
         };
         let released = self.locks.0.coordinator.release(release).await;
-        // Only now: if this future is dropped earlier, the lock is released in the background.
+        // Not taken earlier: if this future is dropped at the await, the guard's drop still releases the lock.
         if let Some(lock) = self.lock.take() {
-            end(&self.locks, lock, self.since, &released);
+            finish(&self.locks, lock, self.since, &released);
         }
         released.map(|_| ())
     }
 }
 
-/// Takes the last step of the lock machine, and counts it.
-fn end(locks: &Locks, lock: Lock<Acquired>, since: Instant, released: &Result<Option<LockGrant>, TaskError>) {
+/// Takes the last step of the lock machine, counts it and logs it.
+fn finish(
+    locks: &Locks,
+    lock: Lock<Acquired>,
+    since: Instant,
+    released: &Result<Option<LockGrant>, TaskError>,
+) {
     let metrics = &locks.0.metrics;
     let (resource, owner, token) = (lock.resource.clone(), lock.owner.clone(), lock.token);
     let mode = lock.mode.as_str();
@@ -216,7 +224,7 @@ fn end(locks: &Locks, lock: Lock<Acquired>, since: Instant, released: &Result<Op
         Ok(Some(held)) => {
             let held_for = since.elapsed();
             let released_at = held.acquired_at.after(held_for);
-            drop(lock.release(GiveBack { released_at }));
+            drop(lock.release(ReleaseStep { released_at }));
             metrics.held.add(held_for);
             "success"
         }
@@ -258,10 +266,10 @@ impl Drop for LockGuard {
             holder: self.holder.clone(),
             written: None,
         };
-        let give_back = async move {
+        let release_lock = async move {
             let released = locks.0.coordinator.release(release).await;
-            end(&locks, lock, since, &released);
+            finish(&locks, lock, since, &released);
         };
-        self.locks.0.releases.spawn_on(give_back, &runtime);
+        self.locks.0.releases.spawn_on(release_lock, &runtime);
     }
 }

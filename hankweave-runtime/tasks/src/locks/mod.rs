@@ -1,4 +1,5 @@
-//! Lock manager: attempts and waits, several locks at once, renewed leases, release on every exit path (TASK-28 to TASK-31, TASK-93).
+//! Lock manager on top of a coordinator, for lifecycles, workers and embedders: attempts and waits, several locks at once, renewed leases, release on every
+//! exit path (TASK-28 to TASK-31, TASK-93).
 
 mod batch;
 mod clean;
@@ -32,7 +33,7 @@ pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 pub struct LockRequest {
     /// Requested resource.
     pub resource: String,
-    /// Holder. Each acquisition has its own scope, unless the caller knows one.
+    /// Holder. [`Locks::request`] gives each request a scope of its own; requests with one scope are of one holder.
     pub holder: Holder,
     /// Requested mode. An exclusive lock gets one attempt and never waits.
     pub mode: LockMode,
@@ -42,7 +43,7 @@ pub struct LockRequest {
     pub jitter: f64,
     /// Length of the lease; `None` for no end, inside one process only.
     pub lease: Option<Duration>,
-    /// Task to read under the lock.
+    /// Task to read under the lock. If it does not exist, no lock is granted.
     pub task: Option<TaskId>,
 }
 
@@ -65,7 +66,7 @@ pub(crate) struct Shared {
     releases: TaskTracker,
 }
 
-/// Lock manager on top of a [`Coordinator`]. Copies are one manager.
+/// Lock manager on top of a [`Coordinator`]. Copies share one manager.
 #[derive(Clone)]
 pub struct Locks(Arc<Shared>);
 
@@ -126,7 +127,7 @@ impl Locks {
     ///
     /// A lock that is granted after this future was dropped is held until its lease has expired.
     pub async fn acquire(&self, request: LockRequest) -> Result<GrantedLock, TaskError> {
-        let asked = Instant::now();
+        let requested_at = Instant::now();
         let LockRequest {
             resource,
             holder,
@@ -136,9 +137,9 @@ impl Locks {
         let text = |text: &str| text.to_owned();
         let mut lock = Lock::new(resource.clone(), text(&holder.owner), text(&holder.scope), *mode);
         loop {
-            match self.try_once(&request, lock, asked).await? {
-                TryLock::Granted(granted) => return Ok(*granted),
-                TryLock::Waiting(waiting, pause) => {
+            match self.attempt(&request, lock, requested_at).await? {
+                AttemptOutcome::Granted(granted) => return Ok(*granted),
+                AttemptOutcome::Waiting(waiting, pause) => {
                     self.0.metrics.waits.add(1);
                     sleep(pause).await;
                     self.0.metrics.retries.add(1);
@@ -148,12 +149,13 @@ impl Locks {
         }
     }
 
-    async fn try_once(
+    /// Makes one attempt.
+    async fn attempt(
         &self,
         request: &LockRequest,
         lock: Lock<Unlocked>,
-        asked: Instant,
-    ) -> Result<TryLock, TaskError> {
+        requested_at: Instant,
+    ) -> Result<AttemptOutcome, TaskError> {
         let acquire = Acquire {
             resource: request.resource.clone(),
             holder: request.holder.clone(),
@@ -162,7 +164,7 @@ impl Locks {
             in_order: true,
             task: request.task.clone(),
         };
-        let (made, tried) = (lock.attempt.number(), Instant::now());
+        let (number, attempted_at) = (lock.attempt.number(), Instant::now());
         let error = match self.0.coordinator.acquire(acquire).await {
             Ok(acquired) => {
                 let held = &acquired.held;
@@ -172,26 +174,31 @@ impl Locks {
                     expires_at: held.expires_at,
                 });
                 lock.set_count(held.count);
-                self.log_operation(request, "success", Some(held.token), asked);
+                self.log_operation(request, "success", Some(held.token), requested_at);
                 self.0.metrics.expired.add(acquired.expired);
-                let guard = self.guard(request, lock, tried);
+                let guard = self.guard(request, lock, attempted_at);
                 let (version, row) = (acquired.version, acquired.row);
-                return Ok(TryLock::Granted(Box::new(GrantedLock { guard, version, row })));
+                return Ok(AttemptOutcome::Granted(Box::new(GrantedLock {
+                    guard,
+                    version,
+                    row,
+                })));
             }
             Err(error) => error,
         };
         if matches!(error, TaskError::ResourceLocked { .. }) {
             self.0.metrics.conflicts.add(1);
-            if let Some(pause) = self.pause(request, made) {
+            if let Some(pause) = self.pause_after(number, request) {
                 let retry_at = self.0.coordinator.now().await?.after(pause);
-                return Ok(TryLock::Waiting(lock.wait(lock::Wait { retry_at }), pause));
+                return Ok(AttemptOutcome::Waiting(lock.wait(lock::Wait { retry_at }), pause));
             }
         }
-        if let Some(reason) = failure(&error) {
+        if let Some(reason) = lock_failure(&error) {
+            // The last step of the lock machine; its record is not needed.
             drop(lock.refuse(lock::Refuse { reason }));
         }
-        self.log_operation(request, "failed", None, asked);
-        match made {
+        self.log_operation(request, "failed", None, requested_at);
+        match number {
             1 => Err(error),
             attempts => Err(TaskError::TriesUsedUp {
                 attempts,
@@ -200,33 +207,40 @@ impl Locks {
         }
     }
 
-    /// Returns the wait after this number of attempts; `None` after the last one.
-    fn pause(&self, request: &LockRequest, made: u32) -> Option<Duration> {
-        let pause = match request.mode {
-            LockMode::Exclusive => None,
-            LockMode::Collaborative => request.tries.wait_after(made),
-        }?;
+    /// Returns the wait after this number of failed attempts; `None` after the last one.
+    fn pause_after(&self, failed: u32, request: &LockRequest) -> Option<Duration> {
+        if request.mode == LockMode::Exclusive {
+            return None;
+        }
+        let pause = request.tries.wait_after(failed)?;
+        // A random byte, from -1 to 1.
         let [random, ..] = self.0.ids.secret();
-        let off = (f64::from(random) / 127.5 - 1.0) * request.jitter.clamp(0.0, 1.0);
+        let deviation = (f64::from(random) / 127.5 - 1.0) * request.jitter.clamp(0.0, 1.0);
         Some(if request.jitter > 0.0 {
-            pause.mul_f64(1.0 + off)
+            pause.mul_f64(1.0 + deviation)
         } else {
             pause
         })
     }
 
-    fn guard(&self, request: &LockRequest, lock: Lock<Acquired>, asked: Instant) -> LockGuard {
+    fn guard(&self, request: &LockRequest, lock: Lock<Acquired>, requested_at: Instant) -> LockGuard {
         self.0.metrics.granted.add(1);
-        LockGuard::new(self.clone(), request.holder.clone(), request.lease, lock, asked)
+        LockGuard::new(
+            self.clone(),
+            request.holder.clone(),
+            request.lease,
+            lock,
+            requested_at,
+        )
     }
 
-    /// Takes over a lock that was granted in another way, such as with a claimed task, no earlier than `asked`.
+    /// Returns a guard of a lock that was granted in another way, such as with a claimed task. `requested_at` is a time before the grant.
     pub fn adopt(
         &self,
         resource: String,
         held: &hankweave_task_model::LockGrant,
         lease: Option<Duration>,
-        asked: Instant,
+        requested_at: Instant,
     ) -> LockGuard {
         let text = |text: &str| text.to_owned();
         let (owner, scope) = (text(&held.holder.owner), text(&held.holder.scope));
@@ -236,11 +250,11 @@ impl Locks {
             expires_at: held.expires_at,
         });
         self.0.metrics.granted.add(1);
-        LockGuard::new(self.clone(), held.holder.clone(), lease, lock, asked)
+        LockGuard::new(self.clone(), held.holder.clone(), lease, lock, requested_at)
     }
 
-    fn log_operation(&self, request: &LockRequest, result: &str, token: Option<u64>, asked: Instant) {
-        let waited = asked.elapsed();
+    fn log_operation(&self, request: &LockRequest, result: &str, token: Option<u64>, requested_at: Instant) {
+        let waited = requested_at.elapsed();
         self.0.metrics.waited.add(waited);
         tracing::debug!(
             resource = request.resource,
@@ -267,9 +281,9 @@ impl Locks {
     ) -> Result<T, TaskError> {
         let mut granted = self.acquire(request).await?;
         let token = granted.guard.token();
-        let done = granted.guard.keep(work(token)).await;
+        let result = granted.guard.keep(work(token)).await;
         granted.guard.release_or_log(None).await;
-        done
+        result
     }
 
     /// Removes all locks of an owner, in every scope, and returns their number (TASK-13).
@@ -290,13 +304,15 @@ impl Locks {
     }
 }
 
-enum TryLock {
+/// Outcome of an attempt that did not fail.
+enum AttemptOutcome {
     Granted(Box<GrantedLock>),
+    /// Another attempt follows after this pause.
     Waiting(Lock<lock::Waiting>, Duration),
 }
 
 /// Converts the error of an acquisition for the lock machine; `None` for an error that is not about the lock.
-fn failure(error: &TaskError) -> Option<LockFailure> {
+fn lock_failure(error: &TaskError) -> Option<LockFailure> {
     match error {
         TaskError::ResourceLocked { existing_owner, .. } => Some(LockFailure::ResourceLocked {
             existing_owner: existing_owner.clone(),

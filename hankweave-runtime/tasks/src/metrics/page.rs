@@ -42,13 +42,14 @@ impl MetricsPage {
     /// Writes a histogram of durations.
     pub(crate) fn timer(&mut self, name: &str, help: &str, timed: &Timed) {
         self.head(name, "histogram", help);
-        let mut below = 0;
+        // Buckets of Prometheus are cumulative.
+        let mut cumulative = 0;
         for (class, end) in timed.classes.iter().zip(CLASSES) {
-            below += class;
+            cumulative += class;
             self.line(
                 &format!("{name}_bucket"),
                 &format!("{{le=\"{}\"}}", end as f64 / 1000.0),
-                below,
+                cumulative,
             );
         }
         self.line(&format!("{name}_bucket"), "{le=\"+Inf\"}", timed.count);

@@ -1,4 +1,4 @@
-//! Connection of the pool, for one transaction.
+//! Connection that one transaction has from the pool.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,14 +6,16 @@ use deadpool_postgres::{ClientWrapper, Object, Pool};
 
 use crate::engine::{TxError, TxResult};
 
-/// Connection that returns to the pool when dropped, unless its transaction is still open, as after a caller stopped waiting. It is closed then, and
-/// the database rolls the transaction back.
-pub(super) struct Lease {
+/// Connection that returns to the pool when dropped. If its transaction is still open, as after a caller stopped waiting, the connection is closed
+/// instead, and the database rolls the transaction back.
+pub(super) struct ConnectionLease {
+    /// The pool's connection; `None` only during the drop.
     object: Option<Object>,
+    /// Whether a transaction is open.
     open: AtomicBool,
 }
 
-impl Lease {
+impl ConnectionLease {
     pub(super) async fn of(pool: &Pool) -> TxResult<Self> {
         let object = pool.get().await.map_err(TxError::from)?;
         Ok(Self {
@@ -38,9 +40,12 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for ConnectionLease {
     fn drop(&mut self) {
-        if let Some(object) = self.object.take().filter(|_| self.is_open()) {
+        if let Some(object) = self.object.take()
+            && self.is_open()
+        {
+            // Taken out of the pool, the connection is closed.
             drop(Object::take(object));
         }
     }

@@ -18,7 +18,7 @@ use crate::coordinator::Hints;
 const IDLE: Duration = Duration::from_secs(30);
 /// Pause before another attempt to connect.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Time for which a hint waits for others to be sent with it, because each costs the database a commit.
+/// Time for which a hint waits, so that one NOTIFY stands for several hints; each NOTIFY costs the database a commit.
 const TOGETHER: Duration = Duration::from_millis(10);
 
 /// Address of the database, and the encryption of the connection.
@@ -26,6 +26,7 @@ type ConnectionConfig = (Config, MakeRustlsConnect);
 
 /// Background task that listens.
 pub(super) struct NotifyListener {
+    /// Wakes the task to send a hint to other machines.
     outgoing: Arc<Notify>,
     stop: CancellationToken,
     task: JoinHandle<()>,
@@ -61,6 +62,7 @@ async fn work(server: ConnectionConfig, pool: Pool, hints: Arc<Hints>, outgoing:
                 tracing::debug!(%error, "no hints from the registry for now");
             }
             sleep(AGAIN).await;
+            // Hints may have been lost while there was no connection.
             hints.notify();
         }
     };
@@ -76,11 +78,11 @@ async fn close_idle(pool: &Pool) {
     }
 }
 
-/// Listens until the connection breaks.
+/// Receives and sends hints until the connection breaks.
 async fn listen((config, secure): &ConnectionConfig, hints: &Hints, outgoing: &Notify) -> Result<(), Error> {
     let (client, mut connection) = config.connect(secure.clone()).await?;
     let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
-    let hear = async {
+    let receive = async {
         while let Some(message) = messages.next().await {
             if let AsyncMessage::Notification(_) = message? {
                 hints.notify();
@@ -88,7 +90,7 @@ async fn listen((config, secure): &ConnectionConfig, hints: &Hints, outgoing: &N
         }
         Ok(())
     };
-    let talk = async {
+    let send = async {
         client
             .batch_execute("SET synchronous_commit = off; LISTEN hankweave_tasks")
             .await?;
@@ -99,7 +101,7 @@ async fn listen((config, secure): &ConnectionConfig, hints: &Hints, outgoing: &N
         }
     };
     tokio::select! {
-        ended = hear => ended,
-        failed = talk => failed,
+        ended = receive => ended,
+        failed = send => failed,
     }
 }

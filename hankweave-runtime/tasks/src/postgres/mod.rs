@@ -1,7 +1,7 @@
 //! Tasks and locks of many machines, in PostgreSQL (TASK-27).
 //!
 //! Every operation is one transaction. It gets a resource for itself by an advisory lock on the resource's name, which the database drops at the end
-//! of the transaction. It reads the database's clock after that. Its writes are sent together with the commit.
+//! of the transaction. After getting the lock it reads the database's clock. Its writes are sent together with the commit.
 
 mod lease;
 mod listener;
@@ -24,7 +24,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::coordinator::Hints;
 use crate::engine::{Backend, Fencing, Transaction, TxError, TxResult, error_of};
-use lease::Lease;
+use lease::ConnectionLease;
 use listener::NotifyListener;
 use tx::PostgresTx;
 
@@ -34,8 +34,8 @@ const MOST_CONNECTIONS: usize = 20;
 const CONNECT: Duration = Duration::from_secs(2);
 /// Time limit of an operation, including its wait for others.
 const LONGEST: Duration = Duration::from_secs(10);
-/// Number of attempts at an operation that collides with others.
-const TRIES: u32 = 3;
+/// Number of attempts at an operation that meets conflicts with others.
+const MOST_ATTEMPTS: u32 = 3;
 
 /// Session settings, with limits so that the database does not wait for a program that stopped during a transaction.
 const SESSION: &str = "SET search_path TO hankweave; SET lock_timeout = '5s'; SET statement_timeout = '10s';
@@ -59,8 +59,8 @@ impl Postgres {
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::RegistryNotInitialized`] for a URL that is none, a database of a later version and one that does not let us in or is not
-    /// encrypted as the URL asks for, and [`TaskError::LockBackendUnavailable`] for one that is away.
+    /// Returns [`TaskError::RegistryNotInitialized`] for an invalid URL and for a database that has a later version, refuses access or is not encrypted
+    /// as the URL asks for; returns [`TaskError::LockBackendUnavailable`] for a database that is away.
     pub async fn open(url: &str) -> Result<Self, TaskError> {
         Self::open_with(url, Fencing::Checked).await
     }
@@ -89,27 +89,28 @@ impl Postgres {
         })
     }
 
-    /// Performs the operation once, and returns whether another attempt is worthwhile at once.
+    /// Performs the operation once. The second value is whether it failed because of a conflict, so that another attempt at once is worthwhile.
     async fn attempt<O: Transaction>(&self, operation: &O) -> (TxResult<O::Output>, bool) {
-        let lease = match Lease::of(&self.pool).await {
-            Ok(lease) => lease,
+        let connection = match ConnectionLease::of(&self.pool).await {
+            Ok(connection) => connection,
             Err(trouble) => return (Err(trouble), false),
         };
-        let mut tx = PostgresTx::new(&lease, self.fencing, O::WRITES);
+        let mut tx = PostgresTx::new(&connection, self.fencing, O::WRITES);
         let performed = timeout(LONGEST, async {
-            let done = operation.perform(&mut tx).await;
-            tx.end(done).await
+            let result = operation.perform(&mut tx).await;
+            tx.end(result).await
         });
-        let done = performed.await;
+        let result = performed.await;
         let silent = |_| {
             Err(TxError::Away(format!(
                 "it did not answer for {} s",
                 LONGEST.as_secs()
             )))
         };
-        (done.unwrap_or_else(silent), tx.worth_another_try())
+        (result.unwrap_or_else(silent), tx.met_conflict())
     }
 
+    /// Sends a hint to the listeners of this process and of other machines.
     fn notify(&self) {
         self.hints.notify();
         if let Some(listener) = &*self.listener.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -118,6 +119,7 @@ impl Postgres {
     }
 }
 
+/// Returns the error of a database that cannot be opened.
 fn unopened(trouble: TxError) -> TaskError {
     match trouble {
         TxError::Away(reason) => TaskError::LockBackendUnavailable(reason),
@@ -150,19 +152,20 @@ impl fmt::Debug for Postgres {
 
 impl Backend for Postgres {
     async fn run<O: Transaction>(&self, operation: O) -> Result<O::Output, TaskError> {
-        for made in 1.. {
-            let (done, again) = self.attempt(&operation).await;
-            match done {
+        for number in 1.. {
+            let (result, met_conflict) = self.attempt(&operation).await;
+            match result {
                 Ok(output) => {
                     if O::WRITES && operation.notifies() {
                         self.notify();
                     }
                     return Ok(output);
                 }
-                Err(_) if again && made < TRIES => {}
+                Err(_) if met_conflict && number < MOST_ATTEMPTS => {}
                 Err(trouble) => return Err(error_of(&operation, trouble)),
             }
         }
+        // Not reached: the last attempt returns its own error.
         Err(TaskError::LockBackendUnavailable(
             "others were always quicker".to_owned(),
         ))

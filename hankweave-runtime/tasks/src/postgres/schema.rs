@@ -67,7 +67,7 @@ ALTER TABLE deleted ADD status text NOT NULL DEFAULT '';
 CREATE INDEX tasks_claim ON tasks (status, priority DESC, created_at, id);
 "];
 
-/// Migrates the tables. Returns the reason if they are those of a later version.
+/// Migrates the tables; the inner error is the reason why a database of a later version cannot be used.
 pub(super) async fn migrate(client: &mut Client) -> Result<Result<(), String>, Error> {
     let transaction = client.transaction().await?;
     transaction
@@ -83,8 +83,8 @@ pub(super) async fn migrate(client: &mut Client) -> Result<Result<(), String>, E
         .query_one("SELECT version FROM hankweave.schema_version", &[])
         .await?;
     let version: i64 = version.get(0);
-    let behind = usize::try_from(version).unwrap_or(usize::MAX);
-    let Some(missing) = MIGRATIONS.get(behind..) else {
+    let applied = usize::try_from(version).unwrap_or(usize::MAX);
+    let Some(missing) = MIGRATIONS.get(applied..) else {
         return Ok(Err(format!(
             "it has version {version} and was made by a later hankweave; update this one"
         )));
@@ -106,7 +106,8 @@ pub(super) async fn migrate(client: &mut Client) -> Result<Result<(), String>, E
     Ok(Ok(()))
 }
 
-/// Statement that raises the epoch. A database that was restored into another server may know tokens of a later timeline than the server's.
+/// Statement that raises the epoch, the part of tokens above 40 bits (see `TOKEN` in `tx`), above that of all stored tokens. A database that was restored
+/// into another server may have tokens of a later timeline than the server's.
 const RAISE_EPOCH: &str = "
 WITH known (token) AS (
     SELECT greatest((SELECT max(fencing_token) FROM tasks), (SELECT max(token) FROM locks), (SELECT max(written) FROM locks))

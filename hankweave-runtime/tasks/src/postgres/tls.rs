@@ -13,7 +13,7 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootC
 use tokio_postgres::Config;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Check of a certificate.
+/// Check of the server's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CertificateCheck {
     /// No check: any server is accepted.
@@ -25,24 +25,25 @@ enum CertificateCheck {
 }
 
 /// Parses a URL with `sslmode` (`disable`, `allow`, `prefer`, `require`, `verify-ca` or `verify-full`) and `sslrootcert` (a file with certificates in
-/// PEM, or the default `system`).
+/// PEM, or the default `system`). Returns the configuration of the connection and of its encryption.
 pub(super) fn read(url: &str) -> Result<(Config, MakeRustlsConnect), String> {
-    let (mut rest, mut mode, mut root) = (String::new(), "prefer".to_owned(), None);
+    let (mut other_parameters, mut mode, mut root) = (String::new(), "prefer".to_owned(), None);
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
     for part in query.split('&').filter(|part| !part.is_empty()) {
         match part.split_once('=') {
             Some(("sslmode", value)) => mode = value.to_owned(),
             Some(("sslrootcert", value)) => root = Some(decoded(value)?),
             _ => {
-                rest.push(if rest.is_empty() { '?' } else { '&' });
-                rest.push_str(part);
+                other_parameters.push(if other_parameters.is_empty() { '?' } else { '&' });
+                other_parameters.push_str(part);
             }
         }
     }
-    let (known, trust) = match (mode.as_str(), &root) {
+    // tokio_postgres knows only the modes `disable`, `prefer` and `require`.
+    let (library_mode, check) = match (mode.as_str(), &root) {
         ("disable", _) => ("disable", CertificateCheck::Anybody),
         ("allow" | "prefer", _) => ("prefer", CertificateCheck::Anybody),
-        // Like other clients: a named authority must be checked.
+        // As in other clients, `require` checks an authority that the URL names.
         ("require", None) => ("require", CertificateCheck::Anybody),
         ("require" | "verify-ca", _) => ("require", CertificateCheck::Authority),
         ("verify-full", _) => ("require", CertificateCheck::Host),
@@ -52,21 +53,21 @@ pub(super) fn read(url: &str) -> Result<(Config, MakeRustlsConnect), String> {
             ));
         }
     };
-    rest.push(if rest.is_empty() { '?' } else { '&' });
-    let config =
-        Config::from_str(&format!("{base}{rest}sslmode={known}")).map_err(|error| error.to_string())?;
-    Ok((config, MakeRustlsConnect::new(client(trust, root.as_deref())?)))
+    other_parameters.push(if other_parameters.is_empty() { '?' } else { '&' });
+    let config = Config::from_str(&format!("{base}{other_parameters}sslmode={library_mode}"))
+        .map_err(|error| error.to_string())?;
+    Ok((config, MakeRustlsConnect::new(client(check, root.as_deref())?)))
 }
 
 /// Decodes `%` escapes.
 fn decoded(text: &str) -> Result<String, String> {
     let wrong = || format!("`{text}` in the URL is not encoded as URLs are");
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
-    while let [first, behind @ ..] = rest {
-        rest = behind;
-        let byte = match (first, behind) {
-            (b'%', [high, low, behind @ ..]) => {
-                rest = behind;
+    while let [first, after_first @ ..] = rest {
+        rest = after_first;
+        let byte = match (first, after_first) {
+            (b'%', [high, low, after_escape @ ..]) => {
+                rest = after_escape;
                 let digits = [*high, *low];
                 let digits = std::str::from_utf8(&digits).map_err(|_| wrong())?;
                 u8::from_str_radix(digits, 16).map_err(|_| wrong())?
@@ -79,15 +80,15 @@ fn decoded(text: &str) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| wrong())
 }
 
-fn client(trust: CertificateCheck, root: Option<&str>) -> Result<ClientConfig, String> {
+fn client(check: CertificateCheck, root: Option<&str>) -> Result<ClientConfig, String> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
-    if trust == CertificateCheck::Host {
+    if check == CertificateCheck::Host {
         return Ok(builder.with_root_certificates(roots(root)?).with_no_client_auth());
     }
-    let authority = match trust {
+    let authority = match check {
         CertificateCheck::Authority => {
             let roots = Arc::new(roots(root)?);
             let verifier = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider)).build();
@@ -95,10 +96,10 @@ fn client(trust: CertificateCheck, root: Option<&str>) -> Result<ClientConfig, S
         }
         CertificateCheck::Anybody | CertificateCheck::Host => None,
     };
-    let lenient = Arc::new(RelaxedVerifier { provider, authority });
+    let verifier = Arc::new(RelaxedVerifier { provider, authority });
     Ok(builder
         .dangerous()
-        .with_custom_certificate_verifier(lenient)
+        .with_custom_certificate_verifier(verifier)
         .with_no_client_auth())
 }
 
@@ -106,6 +107,7 @@ fn client(trust: CertificateCheck, root: Option<&str>) -> Result<ClientConfig, S
     clippy::disallowed_methods,
     reason = "the file is the user's, read once before there is a registry"
 )]
+/// Returns the trusted authorities: those of the system, or those in the file `root`.
 fn roots(root: Option<&str>) -> Result<RootCertStore, String> {
     let mut store = RootCertStore::empty();
     match root {
@@ -133,6 +135,7 @@ fn roots(root: Option<&str>) -> Result<RootCertStore, String> {
 #[derive(Debug)]
 struct RelaxedVerifier {
     provider: Arc<CryptoProvider>,
+    /// Check of the certificate's authority; `None` accepts any certificate.
     authority: Option<Arc<WebPkiServerVerifier>>,
 }
 
@@ -149,6 +152,7 @@ impl ServerCertVerifier for RelaxedVerifier {
             return Ok(ServerCertVerified::assertion());
         };
         match authority.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            // The authority is checked, the host is not.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),

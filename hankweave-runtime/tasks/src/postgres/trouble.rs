@@ -1,7 +1,7 @@
-//! Meaning of a database error for the caller: a conflict, a state that passes, or a failure that no waiting ends.
+//! Meaning of a database error for the caller: a conflict, a temporary state, or a failure that no waiting ends.
 //!
-//! [`Backend::run`](crate::engine::Backend::run) repeats a transaction at once after a conflict. A conflict that all attempts met, and a state of the server that
-//! passes, become [`TxError::Away`], after which workers wait; everything else becomes [`TxError::Failed`], after which they end (TASK-101).
+//! [`Backend::run`](crate::engine::Backend::run) repeats a transaction at once after a conflict. A conflict that all attempts met, and a temporary state of the
+//! server, become [`TxError::Away`], after which workers wait; everything else becomes [`TxError::Failed`], after which workers end (TASK-101).
 
 use std::error::Error as StdError;
 use std::io;
@@ -16,17 +16,17 @@ use crate::engine::TxError;
 const CONFLICTS: [SqlState; 3] = [
     SqlState::T_R_SERIALIZATION_FAILURE,
     SqlState::T_R_DEADLOCK_DETECTED,
-    // Two have inserted a row of one key: the next attempt sees that of the other.
+    // Two transactions have inserted a row of one key: the next attempt finds the other one's row.
     SqlState::UNIQUE_VIOLATION,
 ];
 
-/// States of the server that pass.
-const PASSING: [SqlState; 10] = [
+/// Temporary states of the server.
+const TEMPORARY: [SqlState; 10] = [
     SqlState::ADMIN_SHUTDOWN,
     SqlState::CRASH_SHUTDOWN,
-    // It starts, or recovers after a crash.
+    // The server starts, or recovers after a crash.
     SqlState::CANNOT_CONNECT_NOW,
-    // TASK-117
+    // As on a full local disk (TASK-117).
     SqlState::DISK_FULL,
     // This process was suspended inside a transaction.
     SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
@@ -35,7 +35,7 @@ const PASSING: [SqlState; 10] = [
     SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
     // The statement took longer than its limit.
     SqlState::QUERY_CANCELED,
-    // It is a replica.
+    // The server is a replica.
     SqlState::READ_ONLY_SQL_TRANSACTION,
     SqlState::TOO_MANY_CONNECTIONS,
 ];
@@ -47,25 +47,25 @@ pub(super) fn is_conflict(error: &Error) -> bool {
 
 impl From<Error> for TxError {
     fn from(error: Error) -> Self {
-        let (reason, passes) = match error.as_db_error() {
+        let (reason, is_temporary) = match error.as_db_error() {
             Some(database) => {
                 let code = database.code();
                 // Class 08 is about connections.
-                let passes =
-                    PASSING.contains(code) || CONFLICTS.contains(code) || code.code().starts_with("08");
-                (database.message().to_owned(), passes)
+                let is_temporary =
+                    TEMPORARY.contains(code) || CONFLICTS.contains(code) || code.code().starts_with("08");
+                (database.message().to_owned(), is_temporary)
             }
             None => (chain(&error), error.is_closed() || is_broken(&error)),
         };
-        match passes {
+        match is_temporary {
             true => Self::Away(reason),
             false => Self::Failed(reason),
         }
     }
 }
 
-/// Whether the server could not be reached, or the connection broke. No password, a certificate that is not trusted or a server that does not encrypt are
-/// errors of the library, too, and stay as they are.
+/// Whether the server could not be reached, or the connection broke. The library also reports a missing password, an untrusted certificate and a server
+/// that does not encrypt; those are not temporary.
 fn is_broken(error: &Error) -> bool {
     let source = error
         .source()

@@ -1,4 +1,5 @@
-//! Reads and writes of operations, as statements. Reads that belong together are sent together; writes wait for the commit and are sent with it.
+//! Reads and writes of operations, as SQL statements. Reads that belong together are sent together. Writes are queued, and sent together with the commit or in
+//! front of the next read.
 
 use futures_util::future::{join_all, try_join_all};
 use hankweave_core::id::TaskId;
@@ -8,15 +9,17 @@ use hankweave_task_model::{Holder, LockGrant, LogEntry, Resource};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
-use super::lease::Lease;
+use super::lease::ConnectionLease;
 use super::trouble::is_conflict;
 use crate::coordinator::{HeldLock, ListQuery, TaskFilter};
-use crate::engine::{Fencing, ReadSet, Removed, ResourceView, Tx, TxError, TxResult};
+use crate::engine::{Fencing, LocksToRemove, ReadSet, ResourceView, Tx, TxError, TxResult};
 use crate::stored::{
-    StoredHeld, StoredTask, deleted_from, integer, natural, read_id, read_line, time, written,
+    StoredHeld, StoredTask, deleted_from, integer, line_columns, natural, read_id, read_line, time,
 };
 
+/// Columns of [`stored_task`].
 const TASK: &str = "record, updated_at, version, status_version, fencing_token, log_seq, written_seq, cancel_requested_at, priority, after_tasks";
+/// Columns of [`stored_held`].
 const HELD: &str = "owner, scope, mode, token, count, acquired_at, expires_at, resource";
 /// SQL for the database's clock, in Unix milliseconds.
 macro_rules! now {
@@ -25,7 +28,7 @@ macro_rules! now {
     };
 }
 const CLOCK: &str = concat!("SELECT ", now!());
-/// Query for a resource with its holders: one row for each, or one without a holder. Each row repeats the resource's own columns.
+/// Query for a resource with its holders: one row for each holder, or one row without a holder. Each row repeats the resource's version and `written`.
 const RESOURCE: &str = concat!(
     "SELECT owner, scope, mode, token, count, acquired_at, expires_at, resource,
         coalesce(version, value) AS version, coalesce(written, 0) AS written, ",
@@ -37,15 +40,17 @@ const DELETED: &str = "SELECT deleted_at FROM deleted WHERE id = $1";
 /// from the table. A promoted replica starts a new timeline, so its tokens exceed all earlier ones, even those that it never received (TASK-27).
 const TOKEN: &str = "SELECT (value + ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint) * 1099511627776
     + nextval('tokens') FROM numbers WHERE name = 'epoch'";
-const BEHIND: &str = concat!(
+/// Query for a holder's first resource from `$3` on.
+const LATER_RESOURCE: &str = concat!(
     "SELECT resource FROM locks WHERE owner = $1 AND scope = $2 AND resource >= $3 AND (expires_at IS NULL OR expires_at >= ",
     now!(),
     ") ORDER BY resource LIMIT 1"
 );
 
-/// Query that locks a resource until the end of the transaction.
-const WAIT_FOR: &str = "SELECT true FROM pg_advisory_xact_lock(hashtextextended($1, 4711))";
-const TRY: &str = "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 4711))";
+/// Query that waits for a resource and locks it until the end of the transaction.
+const LOCK: &str = "SELECT true FROM pg_advisory_xact_lock(hashtextextended($1, 4711))";
+/// Query that locks a resource without waiting, and returns whether it could.
+const TRY_LOCK: &str = "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 4711))";
 
 /// Maximum number of writes sent together.
 const MOST_TOGETHER: usize = 16;
@@ -55,7 +60,7 @@ const MOST_TOGETHER: usize = 16;
 enum SqlValue {
     Text(String),
     Number(i64),
-    Maybe(Option<i64>),
+    OptionalNumber(Option<i64>),
     Numbers(Vec<i64>),
     Texts(Vec<String>),
 }
@@ -65,7 +70,7 @@ impl SqlValue {
         match self {
             Self::Text(text) => text,
             Self::Number(number) => number,
-            Self::Maybe(number) => number,
+            Self::OptionalNumber(number) => number,
             Self::Numbers(numbers) => numbers,
             Self::Texts(texts) => texts,
         }
@@ -86,7 +91,7 @@ impl From<i64> for SqlValue {
 
 impl From<Option<i64>> for SqlValue {
     fn from(number: Option<i64>) -> Self {
-        Self::Maybe(number)
+        Self::OptionalNumber(number)
     }
 }
 
@@ -106,22 +111,27 @@ macro_rules! values {
     ($($value:expr),* $(,)?) => { vec![$(SqlValue::from($value)),*] };
 }
 
+/// SQL text and its values.
 type Query<'a> = (&'a str, Vec<SqlValue>);
 
-/// Transaction.
+/// Transaction of one operation. It begins with the first read.
 pub(super) struct PostgresTx<'a> {
-    lease: &'a Lease,
+    connection: &'a ConnectionLease,
     fencing: Fencing,
+    /// End of queries for a task: a row lock, if the operation may write.
     for_update: &'static str,
+    /// Queued writes.
     writes: Vec<Query<'static>>,
+    /// Time of the database, once it was read.
     now: Option<Timestamp>,
+    /// Whether the last error was a conflict with another transaction.
     met_conflict: bool,
 }
 
 impl<'a> PostgresTx<'a> {
-    pub(super) fn new(lease: &'a Lease, fencing: Fencing, writes: bool) -> Self {
+    pub(super) fn new(connection: &'a ConnectionLease, fencing: Fencing, writes: bool) -> Self {
         Self {
-            lease,
+            connection,
             fencing,
             for_update: if writes { "FOR UPDATE" } else { "" },
             writes: Vec::new(),
@@ -131,24 +141,26 @@ impl<'a> PostgresTx<'a> {
     }
 
     /// Commits, or rolls back after an error.
-    pub(super) async fn end<T>(&mut self, done: TxResult<T>) -> TxResult<T> {
-        match done {
+    pub(super) async fn end<T>(&mut self, result: TxResult<T>) -> TxResult<T> {
+        match result {
             Ok(output) => {
                 self.flush("COMMIT").await?;
                 Ok(output)
             }
             Err(trouble) => {
                 self.writes.clear();
-                if self.lease.is_open() && self.lease.client().batch_execute("ROLLBACK").await.is_ok() {
-                    self.lease.set_open(false);
+                if self.connection.is_open()
+                    && self.connection.client().batch_execute("ROLLBACK").await.is_ok()
+                {
+                    self.connection.set_open(false);
                 }
                 Err(trouble)
             }
         }
     }
 
-    /// Whether the transaction failed only because it met another one.
-    pub(super) fn worth_another_try(&self) -> bool {
+    /// Whether the transaction failed only because of a conflict with another one.
+    pub(super) fn met_conflict(&self) -> bool {
         self.met_conflict
     }
 
@@ -157,13 +169,13 @@ impl<'a> PostgresTx<'a> {
         error.into()
     }
 
-    /// Sends the queued writes, and then `last`. After a commit the transaction has ended.
+    /// Sends the queued writes, and then the statement `last` unless it is empty. `last` is a commit, so the transaction has ended after it.
     async fn flush(&mut self, last: &'static str) -> TxResult<()> {
-        if !self.lease.is_open() {
+        if !self.connection.is_open() {
             return Ok(());
         }
         let writes = std::mem::take(&mut self.writes);
-        let client = self.lease.client();
+        let client = self.connection.client();
         let mut statements = Vec::new();
         for (sql, _) in &writes {
             statements.push(
@@ -177,26 +189,27 @@ impl<'a> PostgresTx<'a> {
             .iter()
             .map(|(_, values)| values.iter().map(SqlValue::get).collect())
             .collect();
-        let written = statements
+        let executions = statements
             .iter()
             .zip(&values)
             .map(|(statement, values)| client.execute(statement, values));
         // Polled in this order, so the database gets the commit last. If a write fails, the database rolls everything back.
-        let (written, ended) = tokio::join!(biased; join_all(written), async {
+        let (written, ended) = tokio::join!(biased; join_all(executions), async {
             match last {
                 "" => Ok(()),
                 last => client.batch_execute(last).await,
             }
         });
         if ended.is_ok() && !last.is_empty() {
-            self.lease.set_open(false);
+            self.connection.set_open(false);
         }
-        for done in written {
-            done.map_err(|error| self.trouble(error))?;
+        for result in written {
+            result.map_err(|error| self.trouble(error))?;
         }
         ended.map_err(|error| self.trouble(error))
     }
 
+    /// Queues a write.
     async fn write(&mut self, sql: &'static str, values: Vec<SqlValue>) -> TxResult<()> {
         self.writes.push((sql, values));
         match self.writes.len() >= MOST_TOGETHER {
@@ -205,12 +218,13 @@ impl<'a> PostgresTx<'a> {
         }
     }
 
-    /// Sends the queued writes and then all of these queries at once. The database runs them one after another.
+    /// Sends the queued writes and then all of these queries at once, the first time after BEGIN. The database runs them one after another. Returns the
+    /// rows of each query.
     async fn read(&mut self, queries: &[Query<'_>]) -> TxResult<Vec<Vec<Row>>> {
         if !self.writes.is_empty() {
             self.flush("").await?;
         }
-        let client = self.lease.client();
+        let client = self.connection.client();
         let mut statements = Vec::new();
         for (sql, _) in queries {
             statements.push(
@@ -224,68 +238,74 @@ impl<'a> PostgresTx<'a> {
             .iter()
             .map(|(_, values)| values.iter().map(SqlValue::get).collect())
             .collect();
-        let read = statements
+        let results = statements
             .iter()
             .zip(&values)
             .map(|(statement, values)| client.query(statement, values));
-        let begins = !self.lease.is_open();
-        self.lease.set_open(true);
-        let (begun, read) = tokio::join!(biased; async {
+        let begins = !self.connection.is_open();
+        // Set before BEGIN is sent: if this future is dropped, the connection must be closed and not return to the pool.
+        self.connection.set_open(true);
+        let (begun, results) = tokio::join!(biased; async {
             match begins {
                 true => client.batch_execute("BEGIN").await,
                 false => Ok(()),
             }
-        }, try_join_all(read));
+        }, try_join_all(results));
         begun.map_err(|error| self.trouble(error))?;
-        read.map_err(|error| self.trouble(error))
+        results.map_err(|error| self.trouble(error))
     }
 
-    async fn one(&mut self, sql: &str, values: Vec<SqlValue>) -> TxResult<Vec<Row>> {
-        let mut read = self.read(&[(sql, values)]).await?;
-        Ok(read.pop().unwrap_or_default())
+    /// Sends one query and returns its rows.
+    async fn query(&mut self, sql: &str, values: Vec<SqlValue>) -> TxResult<Vec<Row>> {
+        let mut results = self.read(&[(sql, values)]).await?;
+        Ok(results.pop().unwrap_or_default())
     }
 
     async fn rows(&mut self, sql: &str, values: Vec<SqlValue>) -> TxResult<Vec<TaskRow>> {
-        let rows = self.one(sql, values).await?;
+        let rows = self.query(sql, values).await?;
         rows.iter().map(|row| stored_task(row).row()).collect()
     }
 
-    /// Locks a resource for this transaction and reads it, with the requested data. If `waits` is false, returns `None` when another transaction has
-    /// it.
-    async fn owned(
+    /// Locks a resource for this transaction and reads it, with the data of `read_set`. If `waits` is false, returns `None` when another transaction has
+    /// the resource.
+    async fn lock_and_read(
         &mut self,
         name: &str,
         waits: bool,
-        beside: ReadSet<'_>,
+        read_set: ReadSet<'_>,
     ) -> TxResult<Option<ResourceView>> {
         let (lock, task) = match waits {
-            true => (WAIT_FOR, task_by_id(self.for_update)),
+            true => (LOCK, task_by_id(self.for_update)),
             // A transaction that does not get the resource must not block the one that has it.
-            false => (TRY, task_by_id("")),
+            false => (TRY_LOCK, task_by_id("")),
         };
         let mut queries = vec![(lock, values![name]), (RESOURCE, values![name])];
-        let id = beside.task.map_or("", TaskId::as_str);
-        queries.extend(beside.task.map(|_| (task.as_str(), values![id])));
-        queries.extend(beside.deleted.then(|| (DELETED, values![id])));
+        let id = read_set.task.map_or("", TaskId::as_str);
+        queries.extend(read_set.task.map(|_| (task.as_str(), values![id])));
+        queries.extend(read_set.deleted.then(|| (DELETED, values![id])));
         queries.extend(
-            beside
-                .behind
-                .map(|holder| (BEHIND, values![&*holder.owner, &*holder.scope, name])),
+            read_set
+                .holder
+                .map(|holder| (LATER_RESOURCE, values![&*holder.owner, &*holder.scope, name])),
         );
-        queries.extend(beside.token.then(|| (TOKEN, values![])));
-        let mut read = self.read(&queries).await?.into_iter();
-        let mut next = |wanted: bool| wanted.then(|| read.next()).flatten().unwrap_or_default();
-        if !next(true).first().is_some_and(|owned| owned.get(0)) {
+        queries.extend(read_set.token.then(|| (TOKEN, values![])));
+        let mut results = self.read(&queries).await?.into_iter();
+        // Results come in the order of the queries; `next(false)` stands for a query that was not sent.
+        let mut next = |was_sent: bool| match was_sent {
+            true => results.next().unwrap_or_default(),
+            false => Vec::new(),
+        };
+        if !next(true).first().is_some_and(|is_locked| is_locked.get(0)) {
             return Ok(None);
         }
         let resource = self.stored_resource(&next(true))?;
-        let task = next(beside.task.is_some());
+        let task = next(read_set.task.is_some());
         Ok(Some(ResourceView {
             resource,
             task: task.first().map(|row| stored_task(row).row()).transpose()?,
-            deleted_at: next(beside.deleted).first().map(|row| time(row.get(0))),
-            behind: first_behind(&next(beside.behind.is_some()), name),
-            token: number(&next(beside.token)),
+            deleted_at: next(read_set.deleted).first().map(|row| time(row.get(0))),
+            later_resource: later_resource(&next(read_set.holder.is_some()), name),
+            token: number(&next(read_set.token)),
         }))
     }
 
@@ -305,6 +325,7 @@ impl<'a> PostgresTx<'a> {
         })
     }
 
+    /// Replaces the locks of a resource; writes only those that differ.
     async fn put_held(&mut self, name: &str, before: &[LockGrant], after: &Resource) -> TxResult<()> {
         for gone in before
             .iter()
@@ -356,8 +377,8 @@ fn number(rows: &[Row]) -> u64 {
     natural(rows.first().map_or(0, |row| row.get(0)))
 }
 
-/// Returns the first resource after `name`, unless `name` itself is held.
-fn first_behind(rows: &[Row], name: &str) -> Option<String> {
+/// Returns the name in the result of [`LATER_RESOURCE`]; `None` if it is `name` itself.
+fn later_resource(rows: &[Row], name: &str) -> Option<String> {
     let first = rows.first().map(|row| row.get::<_, String>(0));
     first.filter(|first| first != name)
 }
@@ -396,7 +417,7 @@ impl Tx for PostgresTx<'_> {
         if let Some(now) = self.now {
             return Ok(now);
         }
-        let rows = self.one(CLOCK, values![]).await?;
+        let rows = self.query(CLOCK, values![]).await?;
         let now = rows.first().map_or(0, |row| row.get(0));
         Ok(*self.now.insert(time(now)))
     }
@@ -409,23 +430,23 @@ impl Tx for PostgresTx<'_> {
     }
 
     async fn deleted_at(&mut self, id: &TaskId) -> TxResult<Option<Timestamp>> {
-        let rows = self.one(DELETED, values![id.as_str()]).await?;
+        let rows = self.query(DELETED, values![id.as_str()]).await?;
         Ok(rows.first().map(|row| time(row.get(0))))
     }
 
     async fn has_completed(&mut self, id: &TaskId) -> TxResult<Option<bool>> {
         let sql = "SELECT status = 'completed' FROM tasks WHERE id = $1 UNION ALL
             SELECT status = 'completed' FROM deleted WHERE id = $1";
-        let rows = self.one(sql, values![id.as_str()]).await?;
+        let rows = self.query(sql, values![id.as_str()]).await?;
         Ok(rows.first().map(|row| row.get(0)))
     }
 
     async fn tasks(&mut self, query: &ListQuery) -> TxResult<Vec<TaskRow>> {
         let (condition, mut values) = condition(&query.filter);
-        let place = values.len() + 1;
+        let next = values.len() + 1;
         let sql = format!(
-            "SELECT {TASK} FROM tasks WHERE {condition} ORDER BY created_at DESC, id LIMIT ${place} OFFSET ${}",
-            place + 1
+            "SELECT {TASK} FROM tasks WHERE {condition} ORDER BY created_at DESC, id LIMIT ${next} OFFSET ${}",
+            next + 1
         );
         values.push(query.limit.map(integer).into());
         values.push(integer(query.offset).into());
@@ -435,7 +456,7 @@ impl Tx for PostgresTx<'_> {
     async fn count(&mut self, filter: &TaskFilter) -> TxResult<u64> {
         let (condition, values) = condition(filter);
         let rows = self
-            .one(&format!("SELECT count(*) FROM tasks WHERE {condition}"), values)
+            .query(&format!("SELECT count(*) FROM tasks WHERE {condition}"), values)
             .await?;
         Ok(number(&rows))
     }
@@ -448,7 +469,7 @@ impl Tx for PostgresTx<'_> {
                 fencing_token = $9, log_seq = $10, written_seq = $11, cancel_requested_at = $12)
             INSERT INTO lines (task, seq, line) SELECT $1, * FROM unnest($13::bigint[], $14::text[])";
         let (stored, record) = (StoredTask::of(row)?, &row.record);
-        let lines: Vec<(i64, String)> = lines.iter().map(written).collect::<TxResult<_>>()?;
+        let lines: Vec<(i64, String)> = lines.iter().map(line_columns).collect::<TxResult<_>>()?;
         let (numbers, texts): (Vec<i64>, Vec<String>) = lines.into_iter().unzip();
         let values = values![
             row.id().as_str(),
@@ -503,7 +524,7 @@ impl Tx for PostgresTx<'_> {
             "SELECT id FROM tasks AS task WHERE status = 'pending' {condition} AND {FREE} AND {DUE}
             ORDER BY priority DESC, created_at, id LIMIT $1"
         );
-        let rows = self.one(&sql, values).await?;
+        let rows = self.query(&sql, values).await?;
         rows.iter().map(|row| read_id(row.get(0))).collect()
     }
 
@@ -517,9 +538,9 @@ impl Tx for PostgresTx<'_> {
         self.rows(&sql, values![before.as_millis(), now]).await
     }
 
-    async fn log_lines(&mut self, id: &TaskId, behind: u64) -> TxResult<Vec<LogEntry>> {
+    async fn log_lines(&mut self, id: &TaskId, after_seq: u64) -> TxResult<Vec<LogEntry>> {
         let sql = "SELECT line FROM lines WHERE task = $1 AND seq > $2 ORDER BY seq";
-        let rows = self.one(sql, values![id.as_str(), integer(behind)]).await?;
+        let rows = self.query(sql, values![id.as_str(), integer(after_seq)]).await?;
         rows.iter().map(|row| read_line(row.get(0))).collect()
     }
 
@@ -530,18 +551,26 @@ impl Tx for PostgresTx<'_> {
 
     async fn mark_written(&mut self, id: &TaskId, seq: u64) -> TxResult<()> {
         let sql = "UPDATE tasks SET written_seq = $2 WHERE id = $1 AND written_seq < $2";
-        if !self.lease.is_open() {
+        // Only a read begins the transaction, and without it the write would not be sent.
+        if !self.connection.is_open() {
             self.now().await?;
         }
         self.write(sql, values![id.as_str(), integer(seq)]).await
     }
 
-    async fn see(&mut self, name: &str, beside: ReadSet<'_>) -> TxResult<ResourceView> {
-        Ok(self.owned(name, true, beside).await?.unwrap_or_default())
+    async fn read_view(&mut self, name: &str, read_set: ReadSet<'_>) -> TxResult<ResourceView> {
+        Ok(self
+            .lock_and_read(name, true, read_set)
+            .await?
+            .unwrap_or_default())
     }
 
-    async fn see_if_free(&mut self, name: &str, beside: ReadSet<'_>) -> TxResult<Option<ResourceView>> {
-        self.owned(name, false, beside).await
+    async fn read_view_if_free(
+        &mut self,
+        name: &str,
+        read_set: ReadSet<'_>,
+    ) -> TxResult<Option<ResourceView>> {
+        self.lock_and_read(name, false, read_set).await
     }
 
     async fn put_resource(&mut self, name: &str, before: &Resource, after: Resource) -> TxResult<()> {
@@ -561,22 +590,22 @@ impl Tx for PostgresTx<'_> {
 
     async fn held(&mut self) -> TxResult<Vec<HeldLock>> {
         let sql = format!("SELECT {HELD} FROM locks ORDER BY resource, token");
-        let rows = self.one(&sql, values![]).await?;
+        let rows = self.query(&sql, values![]).await?;
         rows.iter().map(|row| stored_held(row).lock()).collect()
     }
 
-    async fn names_with(&mut self, removed: Removed<'_>) -> TxResult<Vec<String>> {
-        let (sql, values) = match removed {
-            Removed::Expired(now) => (
+    async fn names_with(&mut self, locks: LocksToRemove<'_>) -> TxResult<Vec<String>> {
+        let (sql, values) = match locks {
+            LocksToRemove::Expired(now) => (
                 "SELECT DISTINCT resource FROM locks WHERE expires_at < $1 ORDER BY resource",
                 values![now.as_millis()],
             ),
-            Removed::OfOwner(owner) => (
+            LocksToRemove::OfOwner(owner) => (
                 "SELECT DISTINCT resource FROM locks WHERE owner = $1 ORDER BY resource",
                 values![owner],
             ),
         };
-        let rows = self.one(sql, values).await?;
+        let rows = self.query(sql, values).await?;
         Ok(rows.iter().map(|row| row.get(0)).collect())
     }
 }

@@ -1,7 +1,7 @@
 //! Registry of one machine: tasks and locks in one SQLite file, with nothing to install (TASK-26, TASK-36).
 //!
-//! SQLite's write-ahead log with `synchronous=FULL`: an operation is answered once it is on the disk. One thread has the connection. While it writes one
-//! transaction, up to [`MOST_AT_ONCE`](writer::MOST_AT_ONCE) operations gather for the next one and share its sync.
+//! SQLite's write-ahead log has `synchronous=FULL`: an operation is answered once it is on the disk. One thread has the connection. While this thread writes
+//! one transaction, up to [`MOST_AT_ONCE`](writer::MOST_AT_ONCE) operations gather for the next transaction and share its sync.
 
 mod place;
 mod schema;
@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 
 use crate::coordinator::Hints;
 use crate::engine::{Backend, Fencing, LeaseClock, Transaction};
-use writer::{SqliteWriter, Waiting, WriterJob};
+use writer::{QueuedOperation, SqliteWriter, WriterJob};
 
 /// Maximum number of queued operations; callers wait for room.
 const MOST_WAITING: usize = 1024;
@@ -32,6 +32,7 @@ const MOST_WAITING: usize = 1024;
 pub struct Sqlite {
     /// `None` once the registry is closed.
     job_sender: Mutex<Option<mpsc::Sender<Box<dyn WriterJob>>>>,
+    /// Thread of the connection; `None` once the registry is closed.
     writer: Mutex<Option<JoinHandle<()>>>,
     hints: Arc<Hints>,
 }
@@ -45,8 +46,8 @@ impl Sqlite {
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::RegistryNotInitialized`] for a file on another machine, for one that is no registry or that of a later version, and for
-    /// one that cannot be opened.
+    /// Returns [`TaskError::RegistryNotInitialized`] for a file on another machine, a file that is no registry or has a later version, and a file that
+    /// cannot be opened.
     pub async fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, TaskError> {
         Self::open_with(path, clock, Fencing::Checked).await
     }
@@ -58,7 +59,7 @@ impl Sqlite {
     ) -> Result<Self, TaskError> {
         let path = path.to_owned();
         let opened = Blocking::Threads.run(move || schema::open(&path, clock)).await?;
-        Ok(Self::on(opened, fencing))
+        Ok(Self::start(opened, fencing))
     }
 
     /// Opens the file with another limit for waiting on other processes that write.
@@ -70,11 +71,11 @@ impl Sqlite {
     ) -> Self {
         let opened = schema::open(path, clock).unwrap();
         opened.0.busy_timeout(timeout).unwrap();
-        Self::on(opened, Fencing::Checked)
+        Self::start(opened, Fencing::Checked)
     }
 
-    /// Starts the thread of an open connection.
-    fn on((connection, clock): (Connection, LeaseClock), fencing: Fencing) -> Self {
+    /// Starts the thread for an open connection.
+    fn start((connection, clock): (Connection, LeaseClock), fencing: Fencing) -> Self {
         let hints = Arc::new(Hints::default());
         let (job_sender, jobs) = mpsc::channel(MOST_WAITING);
         let writer = SqliteWriter {
@@ -109,10 +110,10 @@ impl Backend for Sqlite {
     async fn run<O: Transaction>(&self, operation: O) -> Result<O::Output, TaskError> {
         let closed = || TaskError::LockBackendUnavailable("it is closed".to_owned());
         let (reply, result) = oneshot::channel();
-        let job = Box::new(Waiting::new(operation, reply));
+        let job = Box::new(QueuedOperation::new(operation, reply));
         let job_sender = self.job_sender().ok_or_else(closed)?;
         job_sender.send(job).await.map_err(|_| closed())?;
-        // The thread ends with the last sender. A sender kept until the answer would delay that, and `close`.
+        // The thread ends after the drop of the last sender. A sender kept until the answer would delay this, and so `close`.
         drop(job_sender);
         result.await.unwrap_or_else(|_| Err(closed()))
     }
@@ -128,7 +129,7 @@ impl Backend for Sqlite {
             .take();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
-            // The thread ends after the last queued operation. If it panicked, their callers have got an error.
+            // The thread ends after the last queued operation. If it panicked, the callers of those operations have got an error.
             let _ = writer.await;
         }
     }

@@ -5,9 +5,9 @@ use std::path::Path;
 use hankweave_task_model::TaskError;
 use rustix::fs::StatFs;
 
-/// File systems that other machines can access, by their kernel numbers (`man 2 statfs`).
+/// File systems that other machines can access, by their magic numbers (`man 2 statfs`).
 #[cfg(target_os = "linux")]
-const OF_OTHERS: [(i64, &str); 14] = [
+const NETWORK_FILE_SYSTEMS: [(i64, &str); 14] = [
     (0x6969, "NFS"),
     (0x517B, "SMB"),
     (0xFF53_4D42, "CIFS"),
@@ -24,25 +24,25 @@ const OF_OTHERS: [(i64, &str); 14] = [
     (0x0BD0_0BD0, "Lustre"),
 ];
 
-/// Returns the kind of network file system with this number, if it is one.
+/// Returns the kind of network file system with this magic number, if it is one.
 #[cfg(target_os = "linux")]
-fn of_others(magic: i64) -> Option<&'static str> {
+fn network_kind(magic: i64) -> Option<&'static str> {
     // Some architectures store the number in 32 bits with a sign.
     let magic = magic & 0xFFFF_FFFF;
-    let known = OF_OTHERS.iter().find(|(number, _)| *number == magic);
+    let known = NETWORK_FILE_SYSTEMS.iter().find(|(number, _)| *number == magic);
     known.map(|(_, name)| *name)
 }
 
-/// Returns the kind of network file system, if it is one.
+/// Returns the kind of the file system if it is a network file system.
 #[cfg(target_os = "linux")]
-fn kind_of_others(stat: &StatFs) -> Option<&'static str> {
+fn network_file_system(stat: &StatFs) -> Option<&'static str> {
     #[allow(clippy::unnecessary_cast, reason = "its width depends on the architecture")]
-    of_others(stat.f_type as i64)
+    network_kind(stat.f_type as i64)
 }
 
 /// Returns a description of the file system, if it is a network file system. macOS has no number for each kind, but marks local ones.
 #[cfg(not(target_os = "linux"))]
-fn kind_of_others(stat: &StatFs) -> Option<&'static str> {
+fn network_file_system(stat: &StatFs) -> Option<&'static str> {
     /// `MNT_LOCAL` of `man 2 statfs`.
     const LOCAL: u32 = 0x1000;
     (stat.f_flags & LOCAL == 0).then_some("a file system of another machine")
@@ -56,7 +56,7 @@ pub(super) fn check(path: &Path) -> Result<(), TaskError> {
         |reason: String| TaskError::RegistryNotInitialized(format!("`{}`: {reason}", path.display()));
     let stat = rustix::fs::statfs(folder);
     let stat = stat.map_err(|error| refused(format!("its folder cannot be read: {error}")))?;
-    match kind_of_others(&stat) {
+    match network_file_system(&stat) {
         Some(kind) => Err(refused(format!(
             "it lies on {kind}, where the locks of SQLite do not hold; take a local folder, or `--registry postgres://…` for several machines"
         ))),
@@ -71,9 +71,9 @@ mod tests {
     // covers: TASK-26
     #[test]
     fn a_file_that_other_machines_see_is_refused() {
-        assert_eq!(of_others(0x6969), Some("NFS"));
-        assert_eq!(of_others(i64::from(0xFF53_4D42_u32 as i32)), Some("CIFS"));
-        assert_eq!(of_others(0xEF53), None, "ext4");
+        assert_eq!(network_kind(0x6969), Some("NFS"));
+        assert_eq!(network_kind(i64::from(0xFF53_4D42_u32 as i32)), Some("CIFS"));
+        assert_eq!(network_kind(0xEF53), None, "ext4");
         let nowhere = check(Path::new("/nowhere/at/all/registry.db")).unwrap_err();
         assert_eq!(nowhere.code(), "REGISTRY_NOT_INITIALIZED");
     }

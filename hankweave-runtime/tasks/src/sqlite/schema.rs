@@ -1,4 +1,4 @@
-//! Tables, and their migration in an older file.
+//! Opening of a registry file: its tables, their migration in an older file, and the lease time of the machine's start.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -88,6 +88,7 @@ pub(super) fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<(Connection, Le
     }
 }
 
+/// Sets the connection up and returns its clock; the inner error is the reason why the file cannot be used.
 fn prepare(
     connection: &mut Connection,
     clock: Arc<dyn Clock>,
@@ -104,8 +105,8 @@ fn prepare(
     Ok(Ok(LeaseClock::started_at(clock, started_at)))
 }
 
-/// Returns the lease time of the machine's start, which the first process of a boot records (TASK-100). It is derived from the wall time, unless that
-/// is before the times in the registry.
+/// Returns the lease time of the machine's start, which the first process of a boot records (TASK-100). It is derived from the wall time, or from
+/// the latest time in the registry if that is later. `None` if the system has no id for a boot.
 fn start_of_boot(connection: &mut Connection, clock: &dyn Clock) -> rusqlite::Result<Option<Timestamp>> {
     let Some(boot) = clock.boot_id() else {
         return Ok(None);
@@ -133,7 +134,7 @@ fn start_of_boot(connection: &mut Connection, clock: &dyn Clock) -> rusqlite::Re
     Ok(started_at)
 }
 
-/// Migrates the tables. Returns the reason if the file is not a registry of ours.
+/// Migrates the tables; the inner error is the reason why the file cannot be used.
 fn migrate(connection: &mut Connection) -> rusqlite::Result<Result<(), String>> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let number = |name: &str| transaction.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
@@ -142,8 +143,8 @@ fn migrate(connection: &mut Connection) -> rusqlite::Result<Result<(), String>> 
     if application != APPLICATION && (application != 0 || version != 0 || tables > 0) {
         return Ok(Err("it is the database of another program".to_owned()));
     }
-    let behind = usize::try_from(version).unwrap_or(usize::MAX);
-    let Some(missing) = MIGRATIONS.get(behind..) else {
+    let applied = usize::try_from(version).unwrap_or(usize::MAX);
+    let Some(missing) = MIGRATIONS.get(applied..) else {
         return Ok(Err(format!(
             "it has version {version} and was made by a later hankweave; update this one"
         )));

@@ -1,4 +1,4 @@
-//! Reads and writes of operations, as statements.
+//! Reads and writes of operations, as SQL statements on the connection of `writer`.
 
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
@@ -9,11 +9,13 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use crate::coordinator::{HeldLock, ListQuery, TaskFilter};
 use crate::engine::{
-    Fencing, LeaseClock, LocalTx, ReadSet, Removed, ResourceView, Tx, TxResult, see_locally,
+    Fencing, LeaseClock, LocalTx, LocksToRemove, ReadSet, ResourceView, Tx, TxResult, read_view_locally,
 };
-use crate::stored::{StoredHeld, StoredTask, deleted_from, integer, natural, read_line, time, written};
+use crate::stored::{StoredHeld, StoredTask, deleted_from, integer, line_columns, natural, read_line, time};
 
+/// Columns of [`stored_task`].
 const TASK: &str = "record, updated_at, version, status_version, fencing_token, log_seq, written_seq, cancel_requested_at, priority, after_tasks";
+/// Columns of [`stored_held`].
 const HELD: &str = "owner, scope, mode, token, count, acquired_at, expires_at, resource";
 
 /// State of one transaction, which is open on the connection.
@@ -69,12 +71,14 @@ impl<'a> SqliteTx<'a> {
         stored.into_iter().map(StoredHeld::lock).collect()
     }
 
+    /// Returns a value of the table `numbers`.
     fn number(&mut self, name: &str) -> TxResult<u64> {
         let sql = "SELECT value FROM numbers WHERE name = ?1";
         let value = self.first(sql, [name], |row| row.get(0))?;
         Ok(natural(value.unwrap_or(0)))
     }
 
+    /// Replaces the locks of a resource; writes only those that differ.
     fn put_held(&mut self, name: &str, before: &[LockGrant], after: &[LockGrant]) -> TxResult<()> {
         for gone in before
             .iter()
@@ -221,7 +225,7 @@ impl Tx for SqliteTx<'_> {
         ];
         self.execute(sql, values)?;
         for line in lines {
-            let (seq, text) = written(line)?;
+            let (seq, text) = line_columns(line)?;
             let sql = "INSERT INTO lines (task, seq, line) VALUES (?1, ?2, ?3)";
             self.execute(sql, params![row.id().as_str(), seq, text])?;
         }
@@ -261,9 +265,9 @@ impl Tx for SqliteTx<'_> {
         self.rows(&sql, params![before.as_millis(), now])
     }
 
-    async fn log_lines(&mut self, id: &TaskId, behind: u64) -> TxResult<Vec<LogEntry>> {
+    async fn log_lines(&mut self, id: &TaskId, after_seq: u64) -> TxResult<Vec<LogEntry>> {
         let sql = "SELECT line FROM lines WHERE task = ?1 AND seq > ?2 ORDER BY seq";
-        let lines: Vec<String> = self.all(sql, params![id.as_str(), integer(behind)], |row| row.get(0))?;
+        let lines: Vec<String> = self.all(sql, params![id.as_str(), integer(after_seq)], |row| row.get(0))?;
         lines.iter().map(|line| read_line(line)).collect()
     }
 
@@ -277,19 +281,20 @@ impl Tx for SqliteTx<'_> {
         self.execute(sql, params![id.as_str(), integer(seq)])
     }
 
-    async fn see(&mut self, name: &str, beside: ReadSet<'_>) -> TxResult<ResourceView> {
-        see_locally(self, name, beside).await
+    async fn read_view(&mut self, name: &str, read_set: ReadSet<'_>) -> TxResult<ResourceView> {
+        read_view_locally(self, name, read_set).await
     }
 
     async fn put_resource(&mut self, name: &str, before: &Resource, after: Resource) -> TxResult<()> {
         self.put_held(name, &before.held, &after.held)?;
-        let is_known = !before.held.is_empty();
+        // A resource has a row as long as it has a holder.
+        let has_row = !before.held.is_empty();
         let is_changed = (before.version, before.written) != (after.version, after.written);
         if after.held.is_empty() {
             let sql = "UPDATE numbers SET value = ?1 WHERE name = 'forgotten' AND value < ?1";
             self.execute(sql, [integer(after.version)])?;
             self.execute("DELETE FROM resources WHERE name = ?1", [name])
-        } else if is_changed || !is_known {
+        } else if is_changed || !has_row {
             let sql = "INSERT OR REPLACE INTO resources (name, version, written) VALUES (?1, ?2, ?3)";
             self.execute(sql, params![name, integer(after.version), integer(after.written)])
         } else {
@@ -302,13 +307,13 @@ impl Tx for SqliteTx<'_> {
         self.held_locks(&sql, [])
     }
 
-    async fn names_with(&mut self, removed: Removed<'_>) -> TxResult<Vec<String>> {
-        match removed {
-            Removed::Expired(now) => {
+    async fn names_with(&mut self, locks: LocksToRemove<'_>) -> TxResult<Vec<String>> {
+        match locks {
+            LocksToRemove::Expired(now) => {
                 let sql = "SELECT DISTINCT resource FROM locks WHERE expires_at < ?1 ORDER BY resource";
                 self.all(sql, [now.as_millis()], |row| row.get(0))
             }
-            Removed::OfOwner(owner) => {
+            LocksToRemove::OfOwner(owner) => {
                 let sql = "SELECT DISTINCT resource FROM locks WHERE owner = ?1 ORDER BY resource";
                 self.all(sql, [owner], |row| row.get(0))
             }
@@ -347,6 +352,7 @@ impl LocalTx for SqliteTx<'_> {
                 AND (expires_at IS NULL OR expires_at >= ?4) ORDER BY resource LIMIT 1";
         let now = self.clock.lease_now().as_millis();
         let values = params![&*holder.owner, &*holder.scope, name, now];
+        // The query includes `name`, because a holder of `name` gets `None`.
         let first: Option<String> = self.first(sql, values, |row| row.get(0))?;
         Ok(first.filter(|first| first != name))
     }

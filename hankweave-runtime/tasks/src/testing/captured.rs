@@ -29,21 +29,21 @@ impl Event {
 }
 
 /// Callback for events.
-type Tell = Rc<dyn Fn(&Event)>;
+type EventCallback = Rc<dyn Fn(&Event)>;
 
 thread_local! {
     /// Callback for the events of this thread.
-    static TELL: RefCell<Option<Tell>> = const { RefCell::new(None) };
+    static CALLBACK: RefCell<Option<EventCallback>> = const { RefCell::new(None) };
 }
 
-/// Calls `tell` with every event of this thread from now on.
-pub(crate) fn tell(tell: impl Fn(&Event) + 'static) {
+/// Calls `callback` with every event of this thread from now on.
+pub(crate) fn on_event(callback: impl Fn(&Event) + 'static) {
     // One subscriber for the whole process, set by the first call: events get lost if subscribers change while other tests log.
-    let _ = tracing::subscriber::set_global_default(Recorder);
-    TELL.set(Some(Rc::new(tell)));
+    let _ = tracing::subscriber::set_global_default(CallbackSubscriber);
+    CALLBACK.set(Some(Rc::new(callback)));
 }
 
-/// Events of this thread from now on.
+/// Events of a thread since [`Events::capture`].
 #[derive(Clone, Default)]
 pub(crate) struct Events(Rc<RefCell<Vec<Event>>>);
 
@@ -51,7 +51,7 @@ impl Events {
     pub(crate) fn capture() -> Self {
         let events = Self::default();
         let kept = events.clone();
-        tell(move |event| kept.0.borrow_mut().push(event.clone()));
+        on_event(move |event| kept.0.borrow_mut().push(event.clone()));
         events
     }
 
@@ -60,7 +60,7 @@ impl Events {
         self.0.borrow().clone()
     }
 
-    /// Returns the events with this message, and forgets all events so far.
+    /// Returns the events with this message, and removes all events so far.
     pub(crate) fn take(&self, message: &str) -> Vec<Event> {
         let mut events = self.0.take();
         events.retain(|event| event.field("message") == message);
@@ -68,7 +68,8 @@ impl Events {
     }
 }
 
-struct Recorder;
+/// Subscriber that passes each event to the callback of its thread.
+struct CallbackSubscriber;
 
 #[derive(Default)]
 struct Fields(BTreeMap<&'static str, String>);
@@ -80,7 +81,7 @@ impl Visit for Fields {
     }
 }
 
-impl tracing::Subscriber for Recorder {
+impl tracing::Subscriber for CallbackSubscriber {
     fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
         true
     }
@@ -98,8 +99,8 @@ impl tracing::Subscriber for Recorder {
             level: *event.metadata().level(),
             fields: fields.0,
         };
-        if let Some(tell) = TELL.with_borrow(Clone::clone) {
-            tell(&event);
+        if let Some(callback) = CALLBACK.with_borrow(Clone::clone) {
+            callback(&event);
         }
     }
 }

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 pub(crate) struct SetClock {
     wall: AtomicI64,
     awake: AtomicI64,
+    /// Number of starts of the machine.
     boots: AtomicI64,
 }
 

@@ -1,4 +1,4 @@
-//! Database that is changed without the coordinator's knowledge.
+//! Changes of a test's database without the coordinator's knowledge.
 
 use tokio_postgres::NoTls;
 
@@ -13,14 +13,15 @@ pub(crate) async fn run(url: &str, sql: &str) -> Result<(), String> {
     let connected = tokio_postgres::connect(url, NoTls).await;
     let (client, connection) = connected.map_err(|error| error.to_string())?;
     let work = async {
-        let done = client.batch_execute(sql).await;
+        let result = client.batch_execute(sql).await;
+        // Ends the connection.
         drop(client);
-        done
+        result
     };
-    let (ended, done) = tokio::join!(connection, work);
-    done.and(ended).map_err(|error| {
-        let told = error.as_db_error().map(ToString::to_string);
-        told.unwrap_or_else(|| error.to_string())
+    let (ended, result) = tokio::join!(connection, work);
+    result.and(ended).map_err(|error| {
+        let message = error.as_db_error().map(ToString::to_string);
+        message.unwrap_or_else(|| error.to_string())
     })
 }
 

@@ -4,5 +4,5 @@ mod captured;
 mod clock;
 pub(crate) mod database;
 
-pub(crate) use captured::{Event, Events, tell};
+pub(crate) use captured::{Event, Events, on_event};
 pub(crate) use clock::{HOUR, PausedClock, SetClock};

@@ -1,4 +1,5 @@
-//! Pushing of a task's run to a git remote, and fetching from there (TASK-60, TASK-61, TASK-62).
+//! Transfer of a task's run through a git remote (TASK-60, TASK-61, TASK-62). A job fetches the run before it starts ([`PushTarget::fetch`]), pushes it in the
+//! background while it works ([`BackgroundPush`]), and pushes the rest at its end.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,13 +29,13 @@ const BETWEEN_TRIES: Duration = Duration::from_secs(2);
 /// Number of attempts to fetch a run.
 const FETCH_TRIES: u32 = 5;
 
-/// Time limit of pushing a lost task.
+/// Time limit of pushing the work of a lost task.
 const KEEPING: Duration = Duration::from_secs(60);
 
-/// Number of unread notes. Further notes are only in the log of the worker.
+/// Number of unread notes that are kept. Further notes are only in the worker's own log.
 const MAX_PENDING_NOTES: usize = 16;
 
-/// Target of a task's run, and its token.
+/// Remote to which the run of a task is pushed, and from which it is fetched, with the token of this worker's attempt.
 #[derive(Debug, Clone)]
 pub(super) struct PushTarget {
     world: World,
@@ -67,6 +68,7 @@ pub(super) struct Finished {
     pub(super) notes: Vec<SyncNote>,
     /// Last history that the remote has received.
     pub(super) pushed: Option<HankweaveState>,
+    /// Whether a later owner of the task has pushed.
     pub(super) has_later_owner: bool,
 }
 
@@ -81,50 +83,53 @@ impl PushTarget {
     }
 
     /// Updates the run in `workspace` from the remote. Work that only this machine has is pushed first, under `kept/`.
-    pub(super) async fn arrive(&self, workspace: &Path) -> Result<Option<SyncNote>, RemoteError> {
+    pub(super) async fn fetch(&self, workspace: &Path) -> Result<Option<SyncNote>, RemoteError> {
         let mut tries = 1;
         loop {
-            match self.try_to_arrive(workspace).await {
-                Err(error) if tries < FETCH_TRIES && is_passing(&error) => {
+            match self.try_to_fetch(workspace).await {
+                Err(error) if tries < FETCH_TRIES && is_temporary(&error) => {
                     tracing::warn!(error = chain(&error), "the run cannot be fetched yet");
                 }
-                arrived => return arrived,
+                result => return result,
             }
             tries += 1;
             sleep(BETWEEN_TRIES).await;
         }
     }
 
-    async fn try_to_arrive(&self, workspace: &Path) -> Result<Option<SyncNote>, RemoteError> {
-        let there = list(&self.world, &self.url).await?;
-        if !there.iter().any(|listed| listed.execution == self.execution) {
+    async fn try_to_fetch(&self, workspace: &Path) -> Result<Option<SyncNote>, RemoteError> {
+        let remote_runs = list(&self.world, &self.url).await?;
+        if !remote_runs
+            .iter()
+            .any(|listed| listed.execution == self.execution)
+        {
             return Ok(None);
         }
         let dir = ExecutionDir::new(workspace.to_owned());
-        let order = PullRequest {
+        let request = PullRequest {
             url: Some(self.url.clone()),
             execution: Some(self.execution.clone()),
             token: self.token,
             replace: true,
         };
-        let arrived = match pull(&self.world, &dir, &order).await {
+        let fetched = match pull(&self.world, &dir, &request).await {
             Err(RemoteError::NothingRecorded) => self.clone_into(workspace).await?,
-            arrived => arrived?,
+            fetched => fetched?,
         };
-        Ok(arrived.changed.then(|| SyncNote {
+        Ok(fetched.changed.then(|| SyncNote {
             level: LogLevel::Info,
-            message: fetched_note(&arrived),
+            message: fetched_note(&fetched),
         }))
     }
 
     /// Clones into the workspace. Existing entries that are not part of a recorded run are moved aside.
     async fn clone_into(&self, workspace: &Path) -> Result<FetchedRun, RemoteError> {
-        let cloning = CloneRequest {
+        let request = CloneRequest {
             url: self.url.clone(),
             wanted: Some(self.execution.to_string()),
             into: workspace.to_owned(),
         };
-        match clone(&self.world, &cloning).await {
+        match clone(&self.world, &request).await {
             Err(RemoteError::Occupied { path }) => {
                 let (disk, now) = (self.world.disk.clone(), self.world.clock.now());
                 let aside = path.clone();
@@ -136,32 +141,34 @@ impl PushTarget {
                 moved
                     .await
                     .map_err(|source| RemoteError::Process { action, source })?;
-                clone(&self.world, &cloning).await
+                clone(&self.world, &request).await
             }
             cloned => cloned,
         }
     }
 
     /// Whether the remote may have the run: it has the run, or does not answer now.
-    pub(super) async fn may_have_it(&self) -> bool {
+    pub(super) async fn may_have_run(&self) -> bool {
         match list(&self.world, &self.url).await {
-            Ok(there) => there.iter().any(|listed| listed.execution == self.execution),
-            Err(error) => is_passing(&error),
+            Ok(remote_runs) => remote_runs
+                .iter()
+                .any(|listed| listed.execution == self.execution),
+            Err(error) => is_temporary(&error),
         }
     }
 
     async fn push(&self, dir: &ExecutionDir) -> Result<Pushed, RemoteError> {
-        let order = PushRequest {
+        let request = PushRequest {
             url: Some(self.url.clone()),
             execution: Some(self.execution.clone()),
             token: self.token,
             replace: false,
         };
-        push(&self.world, dir, &order).await
+        push(&self.world, dir, &request).await
     }
 
-    /// Pushes the work of a worker that has lost its task. If the later owner has pushed already, it goes under `kept/`.
-    pub(super) async fn keep(&self, workspace: &Path) {
+    /// Pushes the work of a worker that has lost its task. If the later owner has pushed already, this work goes under `kept/`.
+    pub(super) async fn keep_work(&self, workspace: &Path) {
         let dir = ExecutionDir::new(workspace.to_owned());
         match timeout(KEEPING, self.push(&dir)).await {
             Ok(Ok(_)) => {}
@@ -182,17 +189,17 @@ impl PushTarget {
 }
 
 /// Whether a later attempt may succeed: the remote does not answer, or an earlier run here is still stopping.
-pub(super) fn is_passing(error: &RemoteError) -> bool {
+pub(super) fn is_temporary(error: &RemoteError) -> bool {
     error.may_pass() || matches!(error, RemoteError::Live { .. })
 }
 
-fn fetched_note(arrived: &FetchedRun) -> String {
-    let record = arrived.record.get(..12).unwrap_or(&arrived.record);
+fn fetched_note(fetched: &FetchedRun) -> String {
+    let record = fetched.record.get(..12).unwrap_or(&fetched.record);
     let mut text = format!("Run fetched from its remote, record {record}");
-    if let Some(checkpoint) = &arrived.checkpoint {
+    if let Some(checkpoint) = &fetched.checkpoint {
         text.push_str(&format!(", checkpoint {}", checkpoint.short()));
     }
-    match arrived.left_behind.len() {
+    match fetched.left_behind.len() {
         0 => {}
         1 => text.push_str(
             "; 1 session of an agent did not come along: a codon that would continue in it begins a new one",
@@ -201,27 +208,31 @@ fn fetched_note(arrived: &FetchedRun) -> String {
             "; {count} sessions of agents did not come along: codons that would continue in them begin new ones"
         )),
     }
-    if let Some(kept) = &arrived.kept {
+    if let Some(kept) = &fetched.kept {
         text.push_str(&format!("; what was here is kept as {kept}"));
     }
     text
 }
 
-/// Background task that pushes a run whenever it has something new.
+/// Background task that pushes a run after each start or end of a codon.
 #[derive(Debug)]
 pub(super) struct BackgroundPush {
-    route: PushTarget,
+    target: PushTarget,
     workspace: PathBuf,
+    /// Tells the background task that a push is due.
     due_sender: watch::Sender<PushDue>,
     notes: mpsc::Receiver<SyncNote>,
+    /// Last history that the remote has received.
     pushed: watch::Receiver<Option<HankweaveState>>,
+    /// Cancelled once a later owner of the task has pushed.
     superseded: CancellationToken,
     task: AbortOnDropHandle<()>,
 }
 
+/// What the background task has to push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PushDue {
-    /// Number of codons that have started or completed.
+    /// The present record. Each change of the number, of started and completed codons, requests a push.
     Codons(u64),
     /// The run has ended.
     Last,
@@ -229,13 +240,13 @@ enum PushDue {
 
 impl BackgroundPush {
     /// Starts with a push of the present record, so that the remote knows the token.
-    pub(super) fn start(route: PushTarget, workspace: &Path) -> Self {
+    pub(super) fn start(target: PushTarget, workspace: &Path) -> Self {
         let (due_sender, due) = watch::channel(PushDue::Codons(0));
         let (note_sender, notes) = mpsc::channel(MAX_PENDING_NOTES);
         let (pushed_sender, pushed) = watch::channel(None);
         let superseded = CancellationToken::new();
         let work = PushLoop {
-            route: route.clone(),
+            target: target.clone(),
             dir: ExecutionDir::new(workspace.to_owned()),
             due,
             note_sender,
@@ -243,7 +254,7 @@ impl BackgroundPush {
             superseded: superseded.clone(),
         };
         Self {
-            route,
+            target,
             workspace: workspace.to_owned(),
             due_sender,
             notes,
@@ -254,7 +265,7 @@ impl BackgroundPush {
     }
 
     /// Requests a push after a codon has started or completed. A later owner of the task then knows of its cost, and continues after it.
-    pub(super) fn codon(&self) {
+    pub(super) fn request_push(&self) {
         self.due_sender.send_modify(|due| {
             if let PushDue::Codons(number) = due {
                 *number += 1;
@@ -281,10 +292,10 @@ impl BackgroundPush {
         self.task.abort();
         // The task holds the lock of pushes until it has ended.
         let _ = self.task.await;
-        self.route.keep(&self.workspace).await;
+        self.target.keep_work(&self.workspace).await;
     }
 
-    /// Pushes the rest, within a few attempts.
+    /// Ends the pushing with a last push, within a few attempts.
     ///
     /// # Cancel safety
     ///
@@ -292,9 +303,9 @@ impl BackgroundPush {
     pub(super) async fn finish(&mut self) -> Finished {
         // A failure means that the task has ended.
         let _ = self.due_sender.send(PushDue::Last);
-        let mut rest = Vec::new();
+        let mut notes = Vec::new();
         while let Some(note) = self.notes.recv().await {
-            rest.push(note);
+            notes.push(note);
         }
         if let Err(error) = (&mut self.task).await
             && error.is_panic()
@@ -302,7 +313,7 @@ impl BackgroundPush {
             std::panic::resume_unwind(error.into_panic());
         }
         Finished {
-            notes: rest,
+            notes,
             pushed: self.pushed.borrow().clone(),
             has_later_owner: self.superseded.is_cancelled(),
         }
@@ -315,8 +326,9 @@ async fn next_pushed(pushed: &mut watch::Receiver<Option<HankweaveState>>) -> Op
     pushed.borrow_and_update().clone()
 }
 
+/// The background task of a [`BackgroundPush`].
 struct PushLoop {
-    route: PushTarget,
+    target: PushTarget,
     dir: ExecutionDir,
     due: watch::Receiver<PushDue>,
     note_sender: mpsc::Sender<SyncNote>,
@@ -328,24 +340,24 @@ impl PushLoop {
     async fn work(mut self) {
         let mut pauses = None;
         while *self.due.borrow_and_update() != PushDue::Last {
-            let again = match self.push().await {
+            let retry_after = match self.push().await {
                 Ok(()) | Err(RemoteError::NothingRecorded) => {
                     if pauses.take().is_some() {
                         self.note(LogLevel::Info, "Run pushed again".to_owned());
                     }
                     None
                 }
-                Err(error) if self.is_over(&error) => return,
+                Err(error) if self.is_superseded(&error) => return,
                 Err(error) => {
                     // Log it once, not at each attempt.
                     if pauses.is_none() {
                         self.note(LogLevel::Warning, format!("Run not pushed: {}", chain(&error)));
                     }
                     let pause = pauses.get_or_insert_with(Pauses::default).next();
-                    is_passing(&error).then_some(pause)
+                    is_temporary(&error).then_some(pause)
                 }
             };
-            let changed = match again {
+            let changed = match retry_after {
                 // The next checkpoint may be hours away, and would be lost with this machine.
                 Some(pause) => timeout(pause, self.due.changed()).await.unwrap_or(Ok(())),
                 None => self.due.changed().await,
@@ -354,25 +366,25 @@ impl PushLoop {
                 return;
             }
         }
-        self.last().await;
+        self.push_last().await;
     }
 
     async fn push(&self) -> Result<(), RemoteError> {
-        let pushed = self.route.push(&self.dir).await?;
+        let pushed = self.target.push(&self.dir).await?;
         self.pushed_sender.send_replace(Some(pushed.history));
         Ok(())
     }
 
-    async fn last(&self) {
+    async fn push_last(&self) {
         let mut tries = 1;
         loop {
             match self.push().await {
                 Ok(()) => return self.note(LogLevel::Info, "Run pushed to its remote".to_owned()),
                 Err(RemoteError::NothingRecorded) => return,
-                Err(error) if self.is_over(&error) => return,
-                Err(error) if tries == LAST_TRIES || !is_passing(&error) => {
-                    let told = format!("Run not pushed, it is on this machine alone: {}", chain(&error));
-                    return self.note(LogLevel::Error, told);
+                Err(error) if self.is_superseded(&error) => return,
+                Err(error) if tries == LAST_TRIES || !is_temporary(&error) => {
+                    let message = format!("Run not pushed, it is on this machine alone: {}", chain(&error));
+                    return self.note(LogLevel::Error, message);
                 }
                 Err(_) => {}
             }
@@ -381,8 +393,8 @@ impl PushLoop {
         }
     }
 
-    /// Whether the task now belongs to another worker.
-    fn is_over(&self, error: &RemoteError) -> bool {
+    /// Whether the error means that the task belongs to another worker now. If so, notes it and cancels `superseded`.
+    fn is_superseded(&self, error: &RemoteError) -> bool {
         if !matches!(error, RemoteError::Superseded { .. }) {
             return false;
         }
@@ -392,7 +404,7 @@ impl PushLoop {
     }
 
     fn note(&self, level: LogLevel, message: String) {
-        tracing::info!(execution = %self.route.execution, message, "remote");
+        tracing::info!(execution = %self.target.execution, message, "remote");
         // If the queue is full, the note is only in the log of the worker.
         let _ = self.note_sender.try_send(SyncNote { level, message });
     }

@@ -1,4 +1,4 @@
-//! Run of a hank, as a child process.
+//! Run of a hank, as a child process of the worker: its events come from standard output, its messages from standard error.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -30,11 +30,13 @@ const DRAINING: Duration = Duration::from_secs(2);
 /// Variable with the name of the worker that started a run and that stops it with SIGTERM.
 pub const WORKER_VARIABLE: &str = "HANKWEAVE_WORKER";
 
-/// Run. Dropping it kills it and its child processes.
+/// Process of a run. Dropping it kills the run and its child processes.
 pub(super) struct Run {
     process: SpawnedProcess,
     events: BoundedLines,
+    /// Unread messages; `None` after their end.
     messages: Option<BoundedLines>,
+    /// Last messages, the newest last.
     last: VecDeque<String>,
 }
 
@@ -48,11 +50,12 @@ pub(super) enum ChildEvent {
 }
 
 impl Run {
-    /// Starts the run in the execution directory, which must exist.
+    /// Starts the run in the execution directory, which must exist. `worker` is the name of the worker; the unique `marker` is in the environment of all
+    /// processes of the run, which are found by it.
     pub(super) fn start(
         world: &World,
         program: &Path,
-        order: &TaskSpec,
+        spec: &TaskSpec,
         execution: &Path,
         (worker, marker): (&str, String),
     ) -> io::Result<Self> {
@@ -60,7 +63,7 @@ impl Run {
         let env = environment.iter().filter(|(name, _)| !is_for_one_run(name));
         let mut process = world.spawner.spawn(CommandSpec {
             program: program.to_owned(),
-            args: order.command_line(execution, has_data(&*world.disk, execution)),
+            args: spec.command_line(execution, has_data(&*world.disk, execution)),
             env: env
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
@@ -97,21 +100,22 @@ impl Run {
                     Some(line) => return Ok(ChildEvent::Event(line)),
                     None => return Ok(ChildEvent::Ended(self.process.control.wait().await?)),
                 },
-                message = next_message(&mut self.messages) => self.note(message),
-                exit = self.process.control.wait() => return self.rest(exit?).await,
+                message = next_message(&mut self.messages) => self.keep_message(message),
+                exit = self.process.control.wait() => return self.unread_event(exit?).await,
             }
         }
     }
 
-    /// Returns unread output that was printed before the end.
-    async fn rest(&mut self, exit: ProcessExit) -> io::Result<ChildEvent> {
+    /// Returns the next event that was printed before the end, or the end.
+    async fn unread_event(&mut self, exit: ProcessExit) -> io::Result<ChildEvent> {
         match timeout(DRAINING, next_line(&mut self.events)).await {
             Ok(Ok(Some(line))) => Ok(ChildEvent::Event(line)),
             _ => Ok(ChildEvent::Ended(exit)),
         }
     }
 
-    fn note(&mut self, message: Option<Vec<u8>>) {
+    /// Keeps a message among the last ones; `None` ends the messages.
+    fn keep_message(&mut self, message: Option<Vec<u8>>) {
         let Some(message) = message else {
             self.messages = None;
             return;
@@ -121,7 +125,7 @@ impl Run {
             return;
         }
         if self.last.len() == MESSAGES {
-            // The line after an error names its first cause.
+            // The first two lines stay if they are an error and its first cause.
             let is_error = self.last.front().is_some_and(|line| line.starts_with("error: "));
             drop(self.last.remove(if is_error { 2 } else { 0 }));
         }
@@ -139,7 +143,7 @@ impl Run {
         while self.messages.is_some()
             && let Ok(message) = timeout(DRAINING, next_message(&mut self.messages)).await
         {
-            self.note(message);
+            self.keep_message(message);
         }
         self.process.control.sweep().await;
         self.last.into()
@@ -163,8 +167,8 @@ fn is_for_one_run(name: &OsStr) -> bool {
 async fn next_line(lines: &mut BoundedLines) -> io::Result<Option<Vec<u8>>> {
     loop {
         match lines.next().await? {
-            Some(piece) if !piece.is_first => {}
-            piece => return Ok(piece.map(|piece| piece.bytes)),
+            Some(chunk) if !chunk.is_first => {}
+            chunk => return Ok(chunk.map(|chunk| chunk.bytes)),
         }
     }
 }
@@ -196,7 +200,7 @@ mod tests {
         let program = Path::new("/bin/true");
         let mut run = Run::start(&world, program, &order, folder.path(), ("w1", "m".to_owned())).unwrap();
         while let ChildEvent::Event(_) = run.next().await.unwrap() {}
-        run.note(None);
+        run.keep_message(None);
         pause();
         let begun = Instant::now();
         assert!(run.last_messages().await.is_empty());

@@ -1,4 +1,5 @@
-//! Loop of a worker: claim, run, and release in order at the end (TASK-55, TASK-57, TASK-72, TASK-74).
+//! Loop of a worker: updates files of lost workers, treats orphans, claims tasks, and starts a [`Job`] for each; at the end it stops its jobs in order
+//! (TASK-55, TASK-57, TASK-72, TASK-74).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,7 +18,7 @@ use super::carry::PushTarget;
 use super::job::{Job, JobEnd};
 use super::metrics::{Metrics, WorkerMetrics};
 use super::options::{OrphanPolicyConfig, WorkerOptions};
-use super::orphans::look_after;
+use super::orphans::handle_orphans;
 use super::reach::RemoteBackoff;
 use crate::coordinator::{Claim, Coordinator, ExclusiveHold, OrphanAction, Presence, WorkerTerms};
 use crate::layers::{LayerError, LeaveReason, TaskLayers};
@@ -31,7 +32,7 @@ pub(super) const ANSWERS_AGAIN: &str = "the registry answers again";
 /// Callback for a task that a worker leaves to others.
 type LeftReporter = Arc<dyn Fn(&TaskRow, &LeaveReason) + Send + Sync>;
 
-/// Worker.
+/// Worker on the tasks of a registry.
 #[derive(Clone)]
 pub struct Worker {
     pub(super) coordinator: Arc<dyn Coordinator>,
@@ -43,6 +44,7 @@ pub struct Worker {
     pub(super) figures: WorkerMetrics,
     step_reporter: Arc<dyn Fn(&TaskRow) + Send + Sync>,
     left_reporter: LeftReporter,
+    /// Whether to check the remote before the first claim.
     doubts_remote: bool,
 }
 
@@ -76,6 +78,7 @@ pub struct WorkerSummary {
 struct LeftTasks {
     /// Tasks that the worker does not claim for now.
     skipped: BTreeSet<TaskId>,
+    /// Tasks with which the `left_reporter` was called.
     reported: BTreeSet<TaskId>,
 }
 
@@ -106,7 +109,7 @@ impl Worker {
         Self::counting_in(WorkerMetrics::default(), coordinator, layers, world, options)
     }
 
-    /// Counts in metrics shared with other workers of this process.
+    /// Creates a worker like [`new`](Self::new) that counts in metrics shared with other workers of this process.
     #[must_use]
     pub fn counting_in(
         figures: WorkerMetrics,
@@ -207,16 +210,16 @@ impl Worker {
     pub async fn work(&self, shutdown: &Shutdown) -> Result<WorkerSummary, TaskError> {
         let cleaner = self.locks.start_cleaner();
         let presence = self.presence();
-        let worked = tokio::select! {
+        let result = tokio::select! {
             biased;
-            // First, so that no task of this worker is older than its presence.
+            // Polled first, so that no task of this worker is older than its presence.
             never = presence.keep() => match never {},
-            worked = self.work_on(shutdown) => worked,
+            result = self.work_on(shutdown) => result,
         };
         presence.end().await;
         cleaner.stop().await;
         self.locks.close().await;
-        worked
+        result
     }
 
     fn presence(&self) -> Presence {
@@ -242,23 +245,24 @@ impl Worker {
         )
     }
 
+    /// Claims and runs tasks, without the presence and the removal of expired locks.
     async fn work_on(&self, shutdown: &Shutdown) -> Result<WorkerSummary, TaskError> {
-        let mut worked = WorkerSummary::default();
+        let mut summary = WorkerSummary::default();
         let mut jobs = JoinSet::new();
         let mut changes = self.coordinator.changes();
-        let mut follow_up = Instant::now();
+        let mut next_follow_up = Instant::now();
         let mut reach = RemoteBackoff::new(self.doubts_remote);
         let mut left = LeftTasks::default();
         let mut is_away = false;
         let ended = loop {
-            let looked = match shutdown.cause() {
+            let result = match shutdown.cause() {
                 Some(_) => break Ok(()),
                 None => {
-                    let polled = self.poll(&mut jobs, &mut follow_up, &mut reach, &mut left, shutdown);
-                    polled.await
+                    self.poll(&mut jobs, &mut next_follow_up, &mut reach, &mut left, shutdown)
+                        .await
                 }
             };
-            match looked {
+            match result {
                 Ok(()) if self.options.once && jobs.is_empty() => break Ok(()),
                 Ok(()) => {
                     if std::mem::take(&mut is_away) {
@@ -276,10 +280,10 @@ impl Worker {
                 Some(end) = jobs.join_next() => {
                     let end = ended_job(end);
                     match end {
-                        JobEnd::NotFetched => reach.lose(),
-                        _ => reach.found(),
+                        JobEnd::NotFetched => reach.mark_lost(),
+                        _ => reach.mark_found(),
                     }
-                    worked.count(end);
+                    summary.count(end);
                 }
                 () = changes.next() => {}
                 () = sleep(self.options.look) => {}
@@ -287,39 +291,39 @@ impl Worker {
             }
         };
         while let Some(end) = jobs.join_next().await {
-            worked.count(ended_job(end));
+            summary.count(ended_job(end));
         }
-        ended.map(|()| worked)
+        ended.map(|()| summary)
     }
 
-    /// Handles leftovers of earlier workers from time to time, and claims tasks while there is room.
+    /// Updates the files of lost workers' tasks from time to time, treats orphans, and claims tasks while there is room.
     async fn poll(
         &self,
         jobs: &mut JoinSet<JobEnd>,
-        follow_up: &mut Instant,
+        next_follow_up: &mut Instant,
         reach: &mut RemoteBackoff,
         left: &mut LeftTasks,
         shutdown: &Shutdown,
     ) -> Result<(), TaskError> {
-        if Instant::now() >= *follow_up {
-            // Their files may have arrived, or a user may have permitted a start anew.
+        if Instant::now() >= *next_follow_up {
+            // The files of skipped tasks may have arrived, or a user may have permitted a start anew.
             left.skipped.clear();
             for id in self.lifecycle.follow_up().await? {
                 tracing::info!(taskId = %id, "the files of a task follow its registry again");
             }
-            *follow_up = Instant::now() + self.options.lease;
+            *next_follow_up = Instant::now() + self.options.lease;
         }
         if jobs.len() >= self.options.jobs {
             return Ok(());
         }
         let (after, orphans) = (self.options.orphan_after, self.options.orphans);
         let reporter = &*self.step_reporter;
-        look_after(&*self.coordinator, &self.lifecycle, after, orphans, reporter).await?;
+        handle_orphans(&*self.coordinator, &self.lifecycle, after, orphans, reporter).await?;
         let remote = self.options.remote.as_deref();
         tokio::select! {
             biased;
             () = shutdown.requested() => Ok(()),
-            is_open = reach.is_open(&self.world, remote) => match is_open {
+            is_reachable = reach.is_reachable(&self.world, remote) => match is_reachable {
                 true => self.fill(jobs, left, shutdown).await,
                 false => Ok(()),
             },
@@ -334,7 +338,7 @@ impl Worker {
         shutdown: &Shutdown,
     ) -> Result<(), TaskError> {
         while jobs.len() < self.options.jobs {
-            let asked = Instant::now();
+            let requested_at = Instant::now();
             let lease = Some(self.options.lease);
             let hold = ExclusiveHold {
                 holder: self.holder(),
@@ -351,7 +355,7 @@ impl Worker {
             let Some(held) = claimed.held else { break };
             self.locks.metrics().expired.add(claimed.expired);
             let resource = TaskRow::lock_name(claimed.row.id());
-            let guard = self.locks.adopt(resource, &held, lease, asked);
+            let guard = self.locks.adopt(resource, &held, lease, requested_at);
             if let Some(why) = self.reason_to_leave(&claimed.row, guard.token()).await {
                 guard.release_or_log(None).await;
                 self.leave(&claimed.row, &why, left);
@@ -364,8 +368,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Returns why this worker leaves a task to others: its folder has files of another registry's task (TASK-125). Or neither the folder nor the
-    /// remote has the files of a started task, which would start anew here (TASK-127).
+    /// Returns why this worker leaves a task to others: the task's folder has files of another registry's task (TASK-125), or neither the folder nor the
+    /// remote has the files of a started task, which would start anew here (TASK-127). With an engine, no task is left.
     async fn reason_to_leave(&self, row: &TaskRow, token: u64) -> Option<LeaveReason> {
         if self.lifecycle.recorder().is_some() {
             return None;
@@ -377,13 +381,14 @@ impl Worker {
         }
         let (layers, seen) = (self.layers.clone(), row.clone());
         let missing = self.world.blocking.run(move || layers.missing(&seen)).await?;
-        let has_it = match &self.options.remote {
-            Some(url) => PushTarget::new(&self.world, url, row, token).may_have_it().await,
+        let remote_may_have_run = match &self.options.remote {
+            Some(url) => PushTarget::new(&self.world, url, row, token).may_have_run().await,
             None => false,
         };
-        (!has_it).then_some(LeaveReason::Missing(missing))
+        (!remote_may_have_run).then_some(LeaveReason::Missing(missing))
     }
 
+    /// Skips a task for now, and reports it the first time.
     fn leave(&self, row: &TaskRow, why: &LeaveReason, left: &mut LeftTasks) {
         left.skipped.insert(row.id().clone());
         if left.reported.insert(row.id().clone()) {
@@ -397,6 +402,7 @@ impl Worker {
     }
 }
 
+/// Returns the outcome of an ended job; continues a panic of the job.
 fn ended_job(end: Result<JobEnd, tokio::task::JoinError>) -> JobEnd {
     match end {
         Ok(end) => end,

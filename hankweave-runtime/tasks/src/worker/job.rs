@@ -1,4 +1,6 @@
-//! Job for one task: its run, its files, and its outcome (TASK-52 to TASK-55, TASK-58, TASK-67, TASK-68, TASK-102).
+//! Job for one claimed task, from its start to the release of its lock: starts the task in the registry, fetches its run, works on the run and follows its
+//! events, and ends the attempt in the registry and the files (TASK-52 to TASK-55, TASK-58, TASK-67, TASK-68, TASK-102). The worker's loop starts it with
+//! [`Job::work`].
 
 mod carried;
 mod costs;
@@ -40,7 +42,7 @@ use crate::locks::LockGuard;
 use crate::publish::publish;
 use costs::CostLedger;
 use ending::AnswerError;
-use watched::at;
+use watched::sleep_until_maybe;
 
 /// Exit code of a run in a directory that another run holds.
 const HELD: i32 = 75;
@@ -51,8 +53,8 @@ const STOPPED: [i32; 2] = [143, 137];
 /// Exit code of a run that has paused.
 const PAUSED: i32 = 3;
 
-/// Number of starts of a run in a directory that another process holds (TASK-58), and the pause between them. A run whose worker has lost its task
-/// stops within its grace.
+/// Number of starts of a run in a directory that another run holds (TASK-58), and the pause between them: long enough for the other run to stop within its
+/// grace, if its worker has lost the task.
 const HELD_TRIES: u32 = 60;
 const HELD_WAIT: Duration = Duration::from_secs(1);
 
@@ -77,13 +79,17 @@ pub(super) enum JobEnd {
 
 /// Outcome of a run.
 enum JobOutcome {
+    /// The run has ended by itself, with these last messages.
     Ended(ProcessExit, Vec<String>),
-    CalledOff,
+    /// A user has cancelled the task.
+    Cancelled,
+    /// The worker stops.
     Stopped,
     /// The remote has a record of a later owner of the task.
     Lost,
+    /// The run could not start, for this reason.
     NotStarted(String),
-    /// The work of another machine cannot be fetched now.
+    /// The work of another machine cannot be fetched now, for this reason.
     NotFetched(String),
 }
 
@@ -99,6 +105,7 @@ enum JobError {
 }
 
 impl JobError {
+    /// Returns the [`TaskError`], if it is one, of the registry or of the files.
     fn registry(&self) -> Option<&TaskError> {
         match self {
             Self::Registry(error) | Self::Files(LayerError::Task(error)) => Some(error),
@@ -107,9 +114,8 @@ impl JobError {
     }
 }
 
-/// Returns what happened to a task that the worker `own` has lost, in words: `its lease had ended, and w2 has it now`.
-async fn fate_of(coordinator: &dyn Coordinator, id: &TaskId, own: (&str, u64)) -> String {
-    let (name, token) = own;
+/// Returns what happened to a task that worker `name` has lost, which held it under `token`, in words: `its lease had ended, and w2 has it now`.
+async fn fate_of(coordinator: &dyn Coordinator, id: &TaskId, name: &str, token: u64) -> String {
     let found = coordinator.task(id.clone()).await.ok().flatten();
     let is_unclaimed = found.as_ref().is_some_and(|row| row.fencing_token == token);
     match found.map(|row| row.record) {
@@ -128,24 +134,28 @@ async fn fate_of(coordinator: &dyn Coordinator, id: &TaskId, own: (&str, u64)) -
     }
 }
 
-/// Claimed task.
+/// Claimed task, and the state of the work on it.
 pub(super) struct Job {
     worker: Worker,
+    /// Newest known row of the task.
     row: TaskRow,
+    /// Lifecycle that uses the job's lock.
     lifecycle: Lifecycle,
+    /// Token of the job's lock.
     token: u64,
     files: TaskFiles,
     shutdown: Shutdown,
-    called_off: CancellationToken,
+    /// Cancelled once a user asks to cancel the task.
+    cancel_requested: CancellationToken,
     progress: TaskProgress,
-    /// Folder of the task's files before this attempt, if an earlier one had started.
+    /// Folder of the task's files before this attempt, if an earlier attempt had started.
     begun_in: Option<FilesLocation>,
     /// Costs of the task, once an attempt has started.
     ledger: Option<CostLedger>,
     schedule: Schedule,
-    /// Live run. It outlives the work, which is dropped when the lease is lost.
+    /// Live run. It is here and not in the work, which is dropped when the lease is lost: the run must then be stopped in order.
     run: Option<Run>,
-    /// Pushes the run while it works, if there is a remote. After a lost task it keeps the work.
+    /// Background push of the run, if there is a remote. If the task is lost, it pushes the work under another name.
     carrier: Option<BackgroundPush>,
 }
 
@@ -164,7 +174,7 @@ impl Job {
             row,
             files,
             shutdown,
-            called_off: CancellationToken::new(),
+            cancel_requested: CancellationToken::new(),
             progress: TaskProgress::default(),
             ledger: None,
             schedule: Schedule::new(),
@@ -176,16 +186,16 @@ impl Job {
     /// Runs the task to its end, or until its lease is lost, and releases it (TASK-52).
     pub(super) async fn work(mut self, mut guard: LockGuard) -> JobEnd {
         let (worker, id, token) = (self.worker.clone(), self.row.id().clone(), self.token);
-        let is_called_off = self.called_off.clone();
-        let watch = async {
+        let cancel_requested = self.cancel_requested.clone();
+        let watch_requests = async {
             called_off(&*worker.coordinator, &id, worker.options.look).await;
-            is_called_off.cancel();
+            cancel_requested.cancel();
             std::future::pending::<Infallible>().await
         };
-        let kept = tokio::select! {
+        let result = tokio::select! {
             biased;
-            kept = guard.keep(self.run_to_end()) => kept,
-            never = watch => match never {},
+            result = guard.keep(self.run_to_end()) => result,
+            never = watch_requests => match never {},
         };
         // A run that continued after the loss would block the next run of its task.
         let stopped = self.stop_run(None).await;
@@ -193,7 +203,7 @@ impl Job {
             carrier.give_up().await;
         }
         guard.release_or_log(None).await;
-        let end = kept.unwrap_or(JobEnd::Lost);
+        let end = result.unwrap_or(JobEnd::Lost);
         if end == JobEnd::Lost {
             let run = match stopped.map(ProcessExit::code) {
                 Some(code) if STOPPED.contains(&code) => "the run of that attempt is stopped",
@@ -202,7 +212,7 @@ impl Job {
             };
             tracing::warn!(
                 "task {id} is lost: {}; {run}",
-                fate_of(&*worker.coordinator, &id, (&worker.options.name, token)).await
+                fate_of(&*worker.coordinator, &id, &worker.options.name, token).await
             );
         }
         worker.metrics().ended.add(1);
@@ -217,11 +227,12 @@ impl Job {
         }
     }
 
+    /// Starts the task, works on its run, and ends the attempt.
     async fn run_task(&mut self) -> Result<JobEnd, JobError> {
         let agent_id = AgentId::new(&*self.worker.options.name)
             .map_err(|_| TaskError::InvalidArgument("a worker has a name"))?;
         match self.step(TaskStep::Start(agent_id)).await {
-            // Otherwise a task that must not start would be claimed again and again.
+            // The task is cancelled. If it stayed pending, it would be claimed again and again.
             Err(vetoed @ (TaskError::HookVeto { .. } | TaskError::HookTimeout { .. })) => {
                 let result = json!({"success": false, "error": vetoed.to_string()});
                 self.save_progress(Some(result)).await?;
@@ -232,7 +243,7 @@ impl Job {
         }
         self.files.run(TaskFiles::check_origin).await?;
         let outcome = match TaskSpec::read(self.row.record.metadata()) {
-            Ok(order) => self.run_order(&order).await?,
+            Ok(spec) => self.run_spec(&spec).await?,
             Err(why) => JobOutcome::NotStarted(why),
         };
         self.settle_ledger().await;
@@ -251,12 +262,12 @@ impl Job {
         if error.registry().is_some_and(is_lost) {
             return JobEnd::Lost;
         }
-        let mut told = hankweave_runtime::error::chain(&error);
+        let mut message = hankweave_runtime::error::chain(&error);
         if let Some(TaskError::FolderTaken { .. }) = error.registry() {
-            told.push_str("; give the workers of this registry a folder of their own with --tasks DIR");
+            message.push_str("; give the workers of this registry a folder of their own with --tasks DIR");
         }
-        tracing::error!(taskId = %self.row.id(), error = told, "the task cannot continue here");
-        match self.step(TaskStep::Fail(told.into())).await {
+        tracing::error!(taskId = %self.row.id(), error = message, "the task cannot continue here");
+        match self.step(TaskStep::Fail(message.into())).await {
             Ok(()) => JobEnd::Failed,
             Err(_) => JobEnd::Lost,
         }
@@ -264,6 +275,7 @@ impl Job {
 
     /// Takes a step. While the registry does not answer, tries again for as long as the lease is live.
     async fn step(&mut self, step: TaskStep) -> Result<(), TaskError> {
+        // Whether an attempt got no answer, and so may have succeeded.
         let mut is_unsure = false;
         loop {
             let files = self.location_after().await;
@@ -278,7 +290,7 @@ impl Job {
                     continue;
                 }
                 Err(error @ TaskError::InvalidTransition { .. }) if is_unsure => {
-                    self.taken_before(&step).await.ok_or(error)?
+                    self.already_taken(&step).await.ok_or(error)?
                 }
                 Err(error) => return Err(error),
             };
@@ -290,7 +302,7 @@ impl Job {
         }
     }
 
-    /// Returns the change of the task's location with the end of this attempt: back to the former folder, if nothing was recorded here.
+    /// Returns the change of the task's location with the end of this attempt: back to the former folder, if no run was recorded in this one.
     async fn location_after(&mut self) -> Patch<FilesLocation> {
         if FilesLocation::of(&self.row.record) == self.begun_in {
             return Patch::Keep;
@@ -303,7 +315,7 @@ impl Job {
     }
 
     /// Returns the task if an earlier attempt at this step succeeded but its answer was lost. Updates the files.
-    async fn taken_before(&mut self, step: &TaskStep) -> Option<TaskRow> {
+    async fn already_taken(&mut self, step: &TaskStep) -> Option<TaskRow> {
         let coordinator = &*self.worker.coordinator;
         let row = coordinator.task(self.row.id().clone()).await.ok()??;
         if row.record.status() != step.leads_to() || row.fencing_token != self.token {
@@ -315,7 +327,7 @@ impl Job {
         Some(row)
     }
 
-    /// Stops the run in order, if there is one, and notes in the log how its codon ended.
+    /// Stops the run in order, if there is one, and writes its last events into `log`. Returns how the run ended; `None` if there was no run.
     async fn stop_run(&mut self, log: Option<&mut TaskLog>) -> Option<ProcessExit> {
         let mut run = self.run.take()?;
         let stopped = run.stop(self.worker.options.grace).await;
@@ -323,24 +335,25 @@ impl Job {
             tracing::warn!(taskId = %self.row.id(), %error, "a run was not stopped");
         }
         if let Some(log) = log
-            && let Err(error) = self.take_rest(&mut run, log).await
+            && let Err(error) = self.note_remaining_events(&mut run, log).await
         {
             tracing::warn!(taskId = %self.row.id(), %error, "the end of a run was not noted");
         }
-        // Its messages while stopping are in its own records.
+        // Only for its sweep of leftover processes: the run's own records have these messages.
         run.last_messages().await;
         stopped.ok()
     }
 
     /// Notes the remaining events of an ended run.
-    async fn take_rest(&mut self, run: &mut Run, log: &mut TaskLog) -> Result<(), JobError> {
+    async fn note_remaining_events(&mut self, run: &mut Run, log: &mut TaskLog) -> Result<(), JobError> {
         while let ChildEvent::Event(line) = run.next().await? {
-            self.take(&line, log).await?;
+            self.note_event(&line, log).await?;
         }
         Ok(log.sync()?)
     }
 
-    async fn run_order(&mut self, order: &TaskSpec) -> Result<JobOutcome, JobError> {
+    /// Prepares the workspace, fetches the run, works on it, and pushes the rest.
+    async fn run_spec(&mut self, spec: &TaskSpec) -> Result<JobOutcome, JobError> {
         let disk = self.worker.world.disk.clone();
         let workspace = self.files.path().join(WORKSPACE);
         let made = self
@@ -355,20 +368,21 @@ impl Job {
             return Ok(outcome);
         }
         self.open_ledger(&mut log).await?;
-        self.record_what_is_here().await;
-        let outcome = self.run_when_free(order, &execution, &mut log).await?;
-        self.carried(outcome, &mut log).await
+        self.record_local_history().await;
+        let outcome = self.run_when_free(spec, &execution, &mut log).await?;
+        self.push_rest(outcome, &mut log).await
     }
 
+    /// Starts the run as soon as no other process works in the directory.
     async fn run_when_free(
         &mut self,
-        order: &TaskSpec,
+        spec: &TaskSpec,
         execution: &Path,
         log: &mut TaskLog,
     ) -> Result<JobOutcome, JobError> {
         for _ in 0..HELD_TRIES {
             match self.align_answer().await {
-                Ok(()) => match self.run_once(order, execution, log).await? {
+                Ok(()) => match self.run_once(spec, execution, log).await? {
                     JobOutcome::Ended(exit, _) if exit.code() == HELD => {}
                     outcome => return Ok(outcome),
                 },
@@ -380,7 +394,7 @@ impl Job {
             }
             self.end_suspended_run().await;
             tokio::select! {
-                () = self.called_off.cancelled() => return Ok(JobOutcome::CalledOff),
+                () = self.cancel_requested.cancelled() => return Ok(JobOutcome::Cancelled),
                 () = self.shutdown.requested() => return Ok(JobOutcome::Stopped),
                 () = sleep(HELD_WAIT) => {}
             }
@@ -390,7 +404,7 @@ impl Job {
         ))
     }
 
-    /// Ends the run of a suspended worker in the workspace. Its lease has ended, but without a signal the run would stay (TASK-58).
+    /// Ends the run of a suspended worker in the workspace. That worker's lease has ended, but a suspended run does not stop without a signal (TASK-58).
     async fn end_suspended_run(&mut self) {
         let (world, id) = (self.worker.world.clone(), self.row.id().clone());
         let execution = ExecutionDir::new(self.files.path().join(WORKSPACE));
@@ -403,19 +417,20 @@ impl Job {
         }
     }
 
+    /// Starts the run and follows it to its end.
     async fn run_once(
         &mut self,
-        order: &TaskSpec,
+        spec: &TaskSpec,
         execution: &Path,
         log: &mut TaskLog,
     ) -> Result<JobOutcome, JobError> {
         let options = &self.worker.options;
-        // A unique marker, so that a sweep affects no process of a worker that has lost the task or has it now.
+        // A unique marker, so that the removal of this run's processes affects no run of another worker for the task.
         let marker = format!("{}{}", marker(self.row.id()), self.worker.world.ids.nonce());
         let started = Run::start(
             &self.worker.world,
             &options.program,
-            order,
+            spec,
             execution,
             (&options.name, marker),
         );
@@ -429,24 +444,27 @@ impl Job {
         }
         let mut monitor = self.monitor();
         while let Some(run) = &mut self.run {
-            let (sync, look) = (at(log.sync_due()), at(monitor.as_ref().map(Monitor::next)));
+            let (log_sync, usage_sample) = (
+                sleep_until_maybe(log.sync_due()),
+                sleep_until_maybe(monitor.as_ref().map(Monitor::next)),
+            );
             tokio::select! {
                 biased;
-                () = self.called_off.cancelled() => break,
+                () = self.cancel_requested.cancelled() => break,
                 () = self.shutdown.requested() => break,
-                () = sync => log.sync()?,
-                () = look => self.watch(&mut monitor, log).await?,
+                () = log_sync => log.sync()?,
+                () = usage_sample => self.sample_usage(&mut monitor, log).await?,
                 () = tokio::time::sleep_until(self.schedule.next()) => {
                     let cause = self.schedule.checkpoint_due();
                     self.checkpoint_because(cause).await?;
                 }
-                told = next_sync_event(&mut self.carrier) => match told {
+                event = next_sync_event(&mut self.carrier) => match event {
                     SyncEvent::Note(note) => self.note(&note, log)?,
                     SyncEvent::Pushed(history) => self.record(*history).await,
                     SyncEvent::Superseded => return Ok(JobOutcome::Lost),
                 },
-                said = run.next() => match said? {
-                    ChildEvent::Event(line) => self.take(&line, log).await?,
+                event = run.next() => match event? {
+                    ChildEvent::Event(line) => self.note_event(&line, log).await?,
                     ChildEvent::Ended(exit) => {
                         log.sync()?;
                         let messages = match self.run.take() {
@@ -461,14 +479,14 @@ impl Job {
         let cause = self.schedule.stopped();
         self.checkpoint_because(cause).await?;
         self.stop_run(Some(log)).await;
-        Ok(match self.called_off.is_cancelled() {
-            true => JobOutcome::CalledOff,
+        Ok(match self.cancel_requested.is_cancelled() {
+            true => JobOutcome::Cancelled,
             false => JobOutcome::Stopped,
         })
     }
 
-    /// Notes the contents of an event.
-    async fn take(&mut self, line: &[u8], log: &mut TaskLog) -> Result<(), JobError> {
+    /// Handles an event of the run: log line, progress in the state, decisions, checkpoint and push.
+    async fn note_event(&mut self, line: &[u8], log: &mut TaskLog) -> Result<(), JobError> {
         let milestone = self.progress.take(line);
         self.schedule
             .output_seen(matches!(milestone, Some(Milestone::Ended { success: false, .. })));
@@ -511,7 +529,7 @@ impl Job {
         self.report_costs();
         self.save_progress(None).await?;
         if let (Milestone::Started(_), Some(carrier)) = (&milestone, &self.carrier) {
-            carrier.codon();
+            carrier.request_push();
         }
         if let Milestone::Ended { codon, success, .. } = milestone {
             let agent = codon.clone();
@@ -520,14 +538,15 @@ impl Job {
             if success {
                 self.checkpoint(format!("codon {codon} completed")).await?;
                 match &self.carrier {
-                    Some(carrier) => carrier.codon(),
-                    None => self.record_what_is_here().await,
+                    Some(carrier) => carrier.request_push(),
+                    None => self.record_local_history().await,
                 }
             }
         }
         Ok(())
     }
 
+    /// Makes a checkpoint for this cause, if there is one and the options ask for such checkpoints.
     async fn checkpoint_because(&mut self, cause: Option<CheckpointCause>) -> Result<(), LayerError> {
         match cause {
             Some(cause) if self.worker.options.checkpoints_by_risk => {
@@ -537,6 +556,7 @@ impl Job {
         }
     }
 
+    /// Writes the progress, the costs and the result, if the attempt has one, into the state.
     async fn save_progress(&mut self, result: Option<Value>) -> Result<(), LayerError> {
         let (progress, token, cost) = (self.progress.clone(), self.token, self.cost());
         let recorded_before = self.recorded_before();
@@ -562,8 +582,9 @@ impl Job {
         self.files.run(save).await.map(drop)
     }
 
+    /// Makes a checkpoint. Packs earlier ones, if the options ask for it, and removes those that need not be kept.
     async fn checkpoint(&mut self, description: String) -> Result<(), LayerError> {
-        // One after another: an operation that is repeated because another process was in the folder must not repeat the other one.
+        // Separate calls of `run`, which repeats a call if another process was in the folder: the other calls must not be repeated with it.
         if self.worker.options.packs_checkpoints {
             self.files.run(TaskFiles::pack_checkpoints).await?;
         }
@@ -576,7 +597,7 @@ impl Job {
         Ok(())
     }
 
-    /// Returns the step for the registry, the value for the state, and the outcome of the job; `None` if the task belongs to another worker.
+    /// Returns the step that ends the attempt, the result for the state, and the outcome of the job; `None` if the task belongs to another worker.
     async fn conclusion(&mut self, outcome: JobOutcome) -> Option<(TaskStep, Value, JobEnd)> {
         Some(match outcome {
             JobOutcome::Ended(exit, messages) if exit.is_success() => {
@@ -599,8 +620,8 @@ impl Job {
                 let step = TaskStep::Requeue(format!("{NOT_FETCHED}: {why}"));
                 (step, Value::Null, JobEnd::NotFetched)
             }
-            JobOutcome::CalledOff => {
-                let result = json!({"success": false, "status": "cancelled", "data": self.figures()});
+            JobOutcome::Cancelled => {
+                let result = json!({"success": false, "status": "cancelled", "data": self.totals()});
                 (TaskStep::Cancel, result, JobEnd::Cancelled)
             }
             JobOutcome::Stopped => (
@@ -612,15 +633,16 @@ impl Job {
         })
     }
 
-    fn figures(&self) -> Value {
-        let mut figures = json!(self.cost());
-        figures["codons"] = json!(self.progress.ended_codons());
-        figures
+    /// Returns the cost and the number of codons, for the result.
+    fn totals(&self) -> Value {
+        let mut totals = json!(self.cost());
+        totals["codons"] = json!(self.progress.ended_codons());
+        totals
     }
 
     fn result(&self, exit: ProcessExit, messages: Vec<String>, failure: Option<&TaskFailure>) -> TaskResult {
         let success = exit.is_success();
-        let mut data = self.figures();
+        let mut data = self.totals();
         data["exitCode"] = json!(exit.code());
         data["lastLines"] = json!(failure.map_or(&messages, |failure| &failure.last_lines));
         if let Some(failure) = failure {
@@ -638,12 +660,12 @@ impl Job {
     }
 }
 
-/// Returns the start of the markers of a task's runs.
+/// Returns the start of the markers of a task's runs. A marker is in the environment of all processes of a run.
 fn marker(id: &TaskId) -> String {
     format!("task/{id}/")
 }
 
-/// Returns the next event of the push to the remote, if there is one.
+/// Returns the next event of the background push; waits for ever without one.
 async fn next_sync_event(carrier: &mut Option<BackgroundPush>) -> SyncEvent {
     match carrier {
         Some(carrier) => carrier.next().await,

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct Metrics {
     /// Claimed tasks.
     pub claimed: Counter,
-    /// Tasks that it no longer has, whatever their outcome.
+    /// Tasks that the worker no longer has, whatever their outcome.
     pub ended: Counter,
     /// Tasks that other workers have taken over.
     pub lost: Counter,

@@ -1,6 +1,6 @@
 //! Worker: claims pending tasks and runs their hanks, each as a child process under a lease (TASK-52 to TASK-59).
 //!
-//! It talks only to the [`Coordinator`](crate::Coordinator), so it works with every registry. A task's run is described in its metadata
+//! A worker uses tasks only through the [`Coordinator`](crate::Coordinator), so it works with every registry. A task's run is described in its metadata
 //! ([`TaskSpec`]); its results go into its [`layers`](crate::layers).
 
 mod cancellation;

@@ -1,4 +1,4 @@
-//! Run of a task, as stored in its metadata.
+//! Description of a task's run: the hank and the arguments of `hankweave run`, as stored in the task's metadata.
 
 use std::path::{Path, PathBuf};
 
@@ -42,25 +42,26 @@ impl TaskSpec {
         let value = metadata
             .get(KEY)
             .ok_or_else(|| format!("its metadata have no `{KEY}`, which names a hank"))?;
-        let order: Self = serde_json::from_value(value.clone())
+        let spec: Self = serde_json::from_value(value.clone())
             .map_err(|error| format!("`{KEY}` in its metadata: {error}"))?;
-        match order.hank.is_absolute() {
-            true => Ok(order),
+        match spec.hank.is_absolute() {
+            true => Ok(spec),
             false => Err(format!("`{KEY}.hank` in its metadata is no absolute path")),
         }
     }
 
-    /// Returns the value of an option of the run in its arguments.
+    /// Returns the last value of an option in the arguments, written as `--name value` or `--name=value`.
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&str> {
         let (flag, joined) = (format!("--{name}"), format!("--{name}="));
         let pairs = self.arguments.iter().zip(self.arguments.iter().skip(1));
-        let apart = pairs.filter_map(|(argument, value)| (*argument == flag).then_some(value.as_str()));
-        let whole = self
+        let separate_values =
+            pairs.filter_map(|(argument, value)| (*argument == flag).then_some(value.as_str()));
+        let joined_values = self
             .arguments
             .iter()
             .filter_map(|argument| argument.strip_prefix(&joined));
-        whole.chain(apart).last()
+        joined_values.chain(separate_values).last()
     }
 
     /// Returns the total budget of the run in its arguments, in US dollars.
@@ -85,13 +86,13 @@ impl TaskSpec {
         self.arguments = kept;
     }
 
-    /// Returns the arguments for a run in this directory. `has_data` says that an earlier attempt was given the data there.
+    /// Returns the arguments for a run in the directory `execution`. `has_data`: an earlier attempt has already put the data there.
     #[must_use]
     pub fn command_line(&self, execution: &Path, has_data: bool) -> Vec<std::ffi::OsString> {
         let mut arguments = vec!["run".into(), self.hank.clone().into_os_string()];
         arguments.extend(["-e".into(), execution.as_os_str().to_owned()]);
         arguments.extend(["--headless".into(), "--json".into()]);
-        // A later attempt continues with the data as they are. If they were named again, they would have to be unchanged since the first attempt.
+        // A later attempt continues with the data in the directory. If the data were named again, they would have to be unchanged since the first attempt.
         if let Some(data) = self.data.as_ref().filter(|_| !has_data) {
             arguments.extend(["--data".into(), data.clone().into_os_string()]);
         }

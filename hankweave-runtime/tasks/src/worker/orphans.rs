@@ -1,4 +1,4 @@
-//! Tasks of workers that have ended (TASK-56).
+//! Treatment of running tasks whose workers have ended, before a worker claims new tasks (TASK-56).
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use super::options::OrphanPolicyConfig;
 use crate::coordinator::Coordinator;
 use crate::lifecycle::{Lifecycle, ORPHANED, TaskStep};
 
-/// Requeues or fails every orphan and reports it. Another worker may be faster with some of them.
-pub(super) async fn look_after(
+/// Requeues or fails every orphan and calls `reporter` with it. Another worker may be faster with some orphans.
+pub(super) async fn handle_orphans(
     coordinator: &dyn Coordinator,
     lifecycle: &Lifecycle,
     orphan_after: Duration,
@@ -24,7 +24,7 @@ pub(super) async fn look_after(
         let step = match orphans {
             OrphanPolicyConfig::Requeue { tries } => {
                 let lines = coordinator.log_lines(row.id().clone(), 0).await?;
-                step(lost_in_a_row(&lines), tries)
+                step_for_lost(lost_in_a_row(&lines), tries)
             }
             _ => TaskStep::Fail(ORPHANED.into()),
         };
@@ -34,11 +34,13 @@ pub(super) async fn look_after(
                 tracing::info!(taskId = %row.id(), status = %row.record.status(), "the worker of the task has ended");
                 reporter(&row);
             }
+            // The task is no orphan any more, or a hook refuses.
             Err(
                 TaskError::InvalidTransition { .. }
                 | TaskError::HookVeto { .. }
                 | TaskError::HookTimeout { .. },
             ) => {}
+            // Another worker was faster.
             Err(error) if is_lost(&error) => {}
             Err(error) => return Err(error),
         }
@@ -68,7 +70,8 @@ fn lost_in_a_row(lines: &[LogEntry]) -> u32 {
     earlier.fold(1, |number, _| number + 1)
 }
 
-fn step(lost: u32, tries: u32) -> TaskStep {
+/// Returns a requeue for the first attempts in a row that lost their workers, and a failure from attempt `tries` on.
+fn step_for_lost(lost: u32, tries: u32) -> TaskStep {
     match lost < tries {
         true => TaskStep::Requeue(ORPHANED.to_owned()),
         false => {
@@ -129,8 +132,8 @@ mod tests {
         }
         lost.push(add(40, "pending", "running", None));
         assert_eq!(lost, [1, 2, 3, 1, 2]);
-        assert_eq!(step(4, 5), TaskStep::Requeue("ORPHANED".to_owned()));
-        let failed = step(5, 5);
+        assert_eq!(step_for_lost(4, 5), TaskStep::Requeue("ORPHANED".to_owned()));
+        let failed = step_for_lost(5, 5);
         assert!(failed.ends_orphan());
         let cause = "ORPHANED: 5 of 5 attempts in a row have lost their workers, so it is not requeued again";
         assert_eq!(failed, TaskStep::Fail(cause.into()));

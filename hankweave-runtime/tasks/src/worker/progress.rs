@@ -1,4 +1,4 @@
-//! Progress of a task from the events of its run (TASK-54).
+//! Progress of a task, which its job collects from the events that the run prints (TASK-54).
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -46,30 +46,34 @@ const NAMED: usize = 3;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FailedCodon {
     pub(super) codon: String,
+    /// Cause, which may have several lines.
     pub(super) cause: String,
 }
 
 /// Progress of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct TaskProgress {
+    /// Codon whose agent works now.
     running: Option<String>,
     /// Whether a user skipped the newest codon, or no budget was left for it.
     is_skipped: bool,
+    /// Data of the ended codons, as in the log.
     codons: Vec<Value>,
+    /// Cost of the ended codons.
     cost: Usd,
     cost_is_lower_bound: bool,
-    /// Last failed codon; `None` once a later one has completed.
+    /// Last failed codon; `None` once a later codon has completed.
     failed: Option<FailedCodon>,
     /// Reason why the run paused.
     pause: Option<RunPause>,
-    /// Total budget of the run.
+    /// Total budget of the run; without limits until the run reports it at its end.
     ceiling: Ceiling,
     /// Last lines of the agent of the newest codon.
     last_lines: VecDeque<String>,
 }
 
 impl TaskProgress {
-    /// Reads one line of the run's output, and ignores a line that is not about a codon.
+    /// Reads one event of the run, and returns the log line that it needs, if any.
     pub(super) fn take(&mut self, line: &[u8]) -> Option<Milestone> {
         let event: Value = serde_json::from_slice(line).ok()?;
         let data = &event["data"];
@@ -80,7 +84,7 @@ impl TaskProgress {
                 Some(Milestone::Started(codon()?))
             }
             "run.continued" => data["suspendedMs"].as_u64().map(Milestone::Continued),
-            "codon.completed" => Some(self.ended(codon()?, data)),
+            "codon.completed" => Some(self.end_codon(codon()?, data)),
             "assistant.action" if data["action"] == "message" => self.keep_lines(&data["content"]),
             // The cause of the failure already names the command.
             "check.completed" if data["passed"] == false => self.keep_lines(&data["says"]),
@@ -89,7 +93,7 @@ impl TaskProgress {
                 None
             }
             "tool.result" if data["isError"] == true => self.keep_lines(&data["result"]),
-            "state.transition" => self.follow(&data["transition"]),
+            "state.transition" => self.read_transition(&data["transition"]),
             _ => None,
         }
     }
@@ -107,8 +111,8 @@ impl TaskProgress {
         None
     }
 
-    /// Notes causes from the steps of the run's own machines.
-    fn follow(&mut self, transition: &Value) -> Option<Milestone> {
+    /// Reads a transition of the run's own state machines: causes of failures and pauses, and answers.
+    fn read_transition(&mut self, transition: &Value) -> Option<Milestone> {
         let data = &transition["data"];
         match transition["type"].as_str()? {
             "RunStarted" => (self.failed, self.pause) = (None, None),
@@ -124,7 +128,7 @@ impl TaskProgress {
                 let cause = cause.unwrap_or("it failed without a message");
                 self.failed = Some(FailedCodon {
                     codon: data["codonId"].as_str()?.to_owned(),
-                    // A plain resume would pay for this failure again.
+                    // The hint is needed: a plain resume would pay for this failure again.
                     cause: match exceeded_of(metadata) {
                         None => cause.to_owned(),
                         Some(exceeded) => {
@@ -136,7 +140,7 @@ impl TaskProgress {
                     },
                 });
             }
-            "ApprovalSet" => return answered(&data["approval"]),
+            "ApprovalSet" => return answer_milestone(&data["approval"]),
             "RunFailed" => self.pause = RunPause::of(data),
             _ => {}
         }
@@ -169,7 +173,8 @@ impl TaskProgress {
         self.last_lines.iter().cloned().collect()
     }
 
-    fn ended(&mut self, codon: String, data: &Value) -> Milestone {
+    /// Adds a codon that has ended.
+    fn end_codon(&mut self, codon: String, data: &Value) -> Milestone {
         let cost = dollars(&data["cost"]) + dollars(&data["sentinelCost"]);
         let success = data["success"].as_bool().unwrap_or(false);
         let is_lower_bound = data["costIsLowerBound"] == true;
@@ -189,7 +194,7 @@ impl TaskProgress {
             true => AttemptState::Skipped.as_str(),
             false => outcome(success, &data["failureReason"]["interruptedBy"]),
         };
-        if outcome != outcome_of(success) {
+        if outcome != uninterrupted_outcome(success) {
             ended["outcome"] = outcome.into();
         }
         let exceeded = exceeded_of(data);
@@ -281,17 +286,17 @@ fn outcome(success: bool, interrupted_by: &Value) -> &'static str {
     let by: Option<InterruptedBy> = serde_json::from_value(interrupted_by.clone()).ok();
     match by.filter(|_| !success) {
         Some(_) => AttemptState::of(CodonStatus::Failed, by).map_or("failed", AttemptState::as_str),
-        None => outcome_of(success),
+        None => uninterrupted_outcome(success),
     }
 }
 
-/// Returns the outcome of a codon without an interruption.
-const fn outcome_of(success: bool) -> &'static str {
+/// Returns the outcome of a codon that was not interrupted.
+const fn uninterrupted_outcome(success: bool) -> &'static str {
     if success { "completed" } else { "failed" }
 }
 
-/// Returns the answer that a run has recorded; `None` if it withdraws one.
-fn answered(answer: &Value) -> Option<Milestone> {
+/// Returns the answer that a run has recorded; `None` if the run has removed an answer.
+fn answer_milestone(answer: &Value) -> Option<Milestone> {
     Some(Milestone::Answered(TaskApproval {
         codon_id: answer["codonId"].as_str()?.to_owned(),
         granted: answer["granted"].as_bool()?,
@@ -300,7 +305,7 @@ fn answered(answer: &Value) -> Option<Milestone> {
     }))
 }
 
-/// Total budget of a summary.
+/// Returns the total budget in a budget summary.
 fn ceiling(data: &Value) -> Ceiling {
     let limit = |name: &str| data[name].as_f64();
     Ceiling {
@@ -313,6 +318,7 @@ fn ceiling(data: &Value) -> Ceiling {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RunPause {
     by: InterruptedBy,
+    /// Cause in the run's own words.
     cause: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Schedule of a task's checkpoints while a codon works (TASK-71).
+//! Schedule of a task's checkpoints while a codon works (TASK-71): a checkpoint is due after much work, after a long silence and at a stop.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use hankweave_task_model::{INTERRUPTED_AFTER, UnsavedWork, interruption_counts};
 use tokio::time::Instant;
 
 /// Interval of checks whether a checkpoint is due, because time alone also raises what is at stake.
-const LOOK: Duration = Duration::from_secs(60);
+const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Cause of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,13 +29,15 @@ impl CheckpointCause {
     }
 }
 
-/// Events since the last checkpoint.
+/// State of the schedule for one job.
 #[derive(Debug)]
 pub(super) struct Schedule {
-    last: Instant,
-    heard: Instant,
-    interrupted: Option<Instant>,
-    looked: Instant,
+    last_checkpoint: Instant,
+    last_output: Instant,
+    /// Last interruption (a silence or a stop) that got a checkpoint.
+    last_interruption: Option<Instant>,
+    last_check: Instant,
+    /// Work since the last checkpoint; its duration is filled in at each check.
     stake: UnsavedWork,
 }
 
@@ -43,37 +45,37 @@ impl Schedule {
     pub(super) fn new() -> Self {
         let now = Instant::now();
         Self {
-            last: now,
-            heard: now,
-            interrupted: None,
-            looked: now,
+            last_checkpoint: now,
+            last_output: now,
+            last_interruption: None,
+            last_check: now,
             stake: UnsavedWork::default(),
         }
     }
 
     /// Notes output of the run.
     pub(super) fn output_seen(&mut self, has_failed: bool) {
-        self.heard = Instant::now();
+        self.last_output = Instant::now();
         self.stake.operations += 1;
         self.stake.failures += u64::from(has_failed);
     }
 
     /// Notes that a checkpoint was made.
     pub(super) fn made(&mut self) {
-        self.last = Instant::now();
+        self.last_checkpoint = Instant::now();
         self.stake = UnsavedWork::default();
     }
 
     /// Returns the time of the next check.
     pub(super) fn next(&self) -> Instant {
-        self.looked + LOOK
+        self.last_check + CHECK_INTERVAL
     }
 
     /// Returns why a checkpoint is due, if one is.
     pub(super) fn checkpoint_due(&mut self) -> Option<CheckpointCause> {
         let now = Instant::now();
-        self.looked = now;
-        let since = now - self.last;
+        self.last_check = now;
+        let since = now - self.last_checkpoint;
         let stake = UnsavedWork {
             duration: since,
             ..self.stake
@@ -81,21 +83,23 @@ impl Schedule {
         if stake.is_due(since) {
             return Some(CheckpointCause::Due);
         }
-        // A checkpoint that was made after the run counted as interrupted already covers this silence.
-        let is_silent = now - self.heard >= INTERRUPTED_AFTER && self.last < self.heard + INTERRUPTED_AFTER;
-        (is_silent && self.interruption(now)).then_some(CheckpointCause::Silent)
+        // A checkpoint that was made after the silence counted as an interruption already covers this silence.
+        let is_silent = now - self.last_output >= INTERRUPTED_AFTER
+            && self.last_checkpoint < self.last_output + INTERRUPTED_AFTER;
+        (is_silent && self.count_interruption(now)).then_some(CheckpointCause::Silent)
     }
 
-    /// Returns whether the stop of a run gets a checkpoint. Of several interruptions in a row only one does.
+    /// Returns why the stop of a run gets a checkpoint, if it does. Of several interruptions in a row only one does.
     pub(super) fn stopped(&mut self) -> Option<CheckpointCause> {
-        self.interruption(Instant::now())
+        self.count_interruption(Instant::now())
             .then_some(CheckpointCause::Stopped)
     }
 
-    fn interruption(&mut self, now: Instant) -> bool {
-        let counts = interruption_counts(self.interrupted.map(|then| now - then));
+    /// Returns whether an interruption now gets a checkpoint, and stores its time if it does.
+    fn count_interruption(&mut self, now: Instant) -> bool {
+        let counts = interruption_counts(self.last_interruption.map(|then| now - then));
         if counts {
-            self.interrupted = Some(now);
+            self.last_interruption = Some(now);
         }
         counts
     }

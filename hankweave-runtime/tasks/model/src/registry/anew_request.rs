@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::task::TaskRecord;
 
-/// Key of the request among the record's names that other programs wrote.
+/// Key of the request in the record's `extra`.
 pub(super) const ANEW_REQUEST: &str = "anewRequest";
 
 /// Newest recorded request of a user that a task may start anew. A worker that has the task's files, or gets its run from a remote, still continues

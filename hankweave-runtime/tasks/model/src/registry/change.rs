@@ -1,4 +1,4 @@
-//! Steps of a task, one or several at once.
+//! Application of one or several steps to a task's row, with the log lines about them. Every registry calls it inside one transaction.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::error::TaskError;
 use crate::logs::{LogEntry, LogLevel};
-use crate::registry::files_location::{FILES_LOCATION, stored};
+use crate::registry::files_location::{FILES_LOCATION, location_value};
 use crate::registry::{FilesLocation, Patch, TaskCost, TaskRow};
 use crate::task::{Fail, Start, TaskApproval, TaskRecord, TaskStatus, TaskTransition};
 
@@ -34,7 +34,7 @@ pub struct RegistryChange {
     pub by: Option<String>,
     /// Lease of the worker that starts the task, to be noted with the task.
     pub lease: Option<Duration>,
-    /// Folder in which the files of the task are from now on.
+    /// Folder in which the files of the task are after the change.
     pub files: Patch<FilesLocation>,
 }
 
@@ -48,10 +48,10 @@ pub struct ChangedTask {
     pub lines: Vec<LogEntry>,
 }
 
-/// Key of the newest worker's lease, in milliseconds, among the record's names that other programs wrote.
+/// Key of the newest worker's lease, in milliseconds, in the record's `extra`.
 const LEASE: &str = "leaseMs";
 
-/// Key of the user who cancelled the task or asked its worker to, among the record's names that other programs wrote.
+/// Key of the user who cancelled the task or asked its worker to, in the record's `extra`.
 const CANCELLED_BY: &str = "cancelledBy";
 
 impl TaskRow {
@@ -61,7 +61,7 @@ impl TaskRow {
         self.record.extra().get(CANCELLED_BY)?.as_str()
     }
 
-    /// Asks the worker of the task to stop, on behalf of a user. An earlier request stays.
+    /// Returns the row with a request that the worker stop, made by the user `by`. An earlier request stays as it is.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl TaskRow {
         Some(Duration::from_millis(millis))
     }
 
-    /// Applies a change to the task (TASK-20, TASK-21). Whether the token's holder lives is checked by the store of the locks.
+    /// Applies a change to the task (TASK-20, TASK-21). The caller checks in its locks that the token's holder is live.
     ///
     /// # Errors
     ///
@@ -111,46 +111,49 @@ impl TaskRow {
             let millis = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
             row.record = super::patch::with_fields(row.record, [(LEASE, Some(json!(millis)))])?;
         }
-        if let files @ Some(_) = stored(&change.files) {
+        if let files @ Some(_) = location_value(&change.files) {
             row.record = super::patch::with_fields(row.record, [(FILES_LOCATION, files)])?;
         }
         let is_cancel = change.steps.contains(&TaskTransition::Cancel);
-        let asked = || self.cancelled_by().filter(|_| is_cancel).map(str::to_owned);
-        let by = change.by.clone().or_else(asked);
-        let noted = by
-            .as_deref()
-            .filter(|_| is_cancel)
-            .map_or(Value::Null, Value::from);
-        row.record = super::patch::with_fields(row.record, [(CANCELLED_BY, Some(noted))])?;
+        let mut by = change.by.clone();
+        // Null removes the user of an earlier request: every change clears the request.
+        let mut cancelled_by = Value::Null;
+        if is_cancel {
+            // A worker that cancels does so for the user who requested it.
+            by = by.or_else(|| self.cancelled_by().map(str::to_owned));
+            cancelled_by = by.as_deref().map_or(Value::Null, Value::from);
+        }
+        row.record = super::patch::with_fields(row.record, [(CANCELLED_BY, Some(cancelled_by))])?;
         if let Some(approval) = &change.approval {
             let mut noted = json!(approval);
             noted["at"] = json!(now);
             row.record = with_metadata(row.record, "approval", Some(noted))?;
         }
-        let steps = change.steps.iter();
-        let lines = steps
-            .map(|step| row.step(step, (change.approval.as_ref(), by.as_deref()), now))
-            .collect::<Result<Vec<_>, _>>()?;
-        let mut lines: Vec<LogEntry> = lines.into_iter().flatten().collect();
+        let mut lines: Vec<LogEntry> = Vec::new();
+        for step in &change.steps {
+            lines.extend(row.step(step, (change.approval.as_ref(), by.as_deref()), now)?);
+        }
         if let (true, Some(last)) = (self.is_too_late_for(&change.steps), lines.last_mut()) {
             let by = self
                 .cancelled_by()
                 .map_or_else(String::new, |by| format!(" of {by}"));
             last.message += &format!("; the cancellation{by} came too late");
         }
-        let is_end = self.record.status() == TaskStatus::Running;
-        if let (Some(cost), Some(line)) = (change.cost.filter(|_| is_end), lines.first_mut()) {
+        // The first step of a running task ends its attempt.
+        let ends_attempt = self.record.status() == TaskStatus::Running;
+        if let (true, Some(cost), Some(line)) = (ends_attempt, change.cost, lines.first_mut()) {
             cost.put_attempt_into(line);
         }
         Ok(ChangedTask { row, lines })
     }
 
-    /// Whether these steps end the task in another way than a user had requested.
+    /// Whether these steps complete a task that a user had asked to cancel.
     fn is_too_late_for(&self, steps: &[TaskTransition]) -> bool {
         let completes = |step: &TaskTransition| matches!(step, TaskTransition::Complete(_));
         self.cancel_requested_at.is_some() && steps.iter().any(completes)
     }
 
+    /// Takes one step and returns its log line; `None` for a deletion. `by` is the user who asked for the step.
     fn step(
         &mut self,
         step: &TaskTransition,
@@ -181,7 +184,7 @@ impl TaskRow {
         self.record = record;
         self.version += 1;
         self.status_version = self.version;
-        // Limits of this attempt, which may differ from those of the last.
+        // Arguments of this attempt's run, such as limits, which may differ from those of the last attempt.
         let arguments = self
             .record
             .metadata()
@@ -190,10 +193,10 @@ impl TaskRow {
         let arguments = arguments.filter(|_| matches!(step, TaskTransition::Start(_)));
         Ok(log_line(step, approval, from).map(|(level, message, mut data)| {
             self.log_seq += 1;
-            if let Some(Value::Array(given)) = arguments
-                && !given.is_empty()
+            if let Some(Value::Array(arguments)) = arguments
+                && !arguments.is_empty()
             {
-                data["arguments"] = given.into();
+                data["arguments"] = arguments.into();
             }
             if let Some(by) = by {
                 data["by"] = by.into();
@@ -209,7 +212,7 @@ impl TaskRow {
     }
 }
 
-/// Returns the record with this note in its metadata, or without it.
+/// Returns the record with `value` under this name in its metadata; `None` removes the name.
 fn with_metadata(record: TaskRecord, name: &str, value: Option<Value>) -> Result<TaskRecord, TaskError> {
     let mut metadata = record.metadata().clone();
     match value {

@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 use crate::logs::LogEntry;
 use crate::task::TaskRecord;
 
-/// Keys of an attempt's cost, in the log line that ends the attempt; in a record they are about the last attempt.
+/// Keys of an attempt's cost, in the log line that ends the attempt, and of the last attempt's cost, in a record's `extra`.
 pub(crate) const ATTEMPT_COST: &str = "lastAttemptCost";
 pub(crate) const ATTEMPT_COST_IS_LOWER_BOUND: &str = "lastAttemptCostIsLowerBound";
 
 /// Key of a task's cost before it started anew, in a record.
 pub(super) const BEFORE_ANEW: &str = "beforeAnew";
 
-/// Costs of a task. They are stored among the record's names that other programs wrote, so that every registry has them and older programs keep them.
+/// Costs of a task. They are stored in the record's `extra`, so that every registry has them and older programs keep them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskCost {
@@ -58,17 +58,20 @@ impl TaskCost {
         serde_json::from_value(stored).ok()
     }
 
-    /// Returns the fields of the stored record. Each attempt has its own lower-bound mark, and null removes the mark of an earlier one.
+    /// Returns the fields to change in the stored record. Each attempt has its own lower-bound mark, and null removes that of an earlier attempt.
     pub(super) fn fields(self) -> [(&'static str, Option<Value>); 6] {
-        let noted = |is_lower_bound: bool| is_lower_bound.then_some(Value::Bool(true)).or(Some(Value::Null));
+        let mark = |is_lower_bound: bool| match is_lower_bound {
+            true => Some(Value::Bool(true)),
+            false => Some(Value::Null),
+        };
         [
             ("cost", Some(json!(self.cost))),
             (ATTEMPT_COST, Some(json!(self.last_attempt_cost))),
             (
                 ATTEMPT_COST_IS_LOWER_BOUND,
-                noted(self.last_attempt_cost_is_lower_bound),
+                mark(self.last_attempt_cost_is_lower_bound),
             ),
-            ("costIsLowerBound", noted(self.cost_is_lower_bound)),
+            ("costIsLowerBound", mark(self.cost_is_lower_bound)),
             ("budget", self.budget.map(|budget| json!(budget))),
             (BEFORE_ANEW, self.before_anew.map(|before| json!(before))),
         ]
@@ -109,7 +112,7 @@ impl TaskCost {
         }
     }
 
-    /// Returns the amount by which the attempts since the task last started anew exceed the budget, in words.
+    /// Returns the amount by which the attempts since the task last started anew exceed the budget, in words; `None` if they do not.
     #[must_use]
     pub fn over_budget(self) -> Option<String> {
         let counted = self.cost.saturating_sub(self.before_anew.unwrap_or_default());

@@ -74,7 +74,7 @@ impl TaskRow {
         }
         let anew = patch.anew_by.map(|by| AnewRequest { by, at: now });
         let log_seq = self.log_seq + u64::from(anew.is_some());
-        let asked = anew.as_ref().map(|anew| LogEntry {
+        let line = anew.as_ref().map(|anew| LogEntry {
             timestamp: now,
             level: LogLevel::Info,
             message: "Asked to start anew".to_owned(),
@@ -86,6 +86,7 @@ impl TaskRow {
             ("description", value_of(patch.description, Value::Null)),
             ("owner", value_of(patch.owner, json!(super::row::DEFAULT_OWNER))),
             ("metadata", value_of(patch.metadata, json!({}))),
+            // A task without a location may start in any folder.
             (FILES_LOCATION, anew.as_ref().map(|_| Value::Null)),
             (ANEW_REQUEST, anew.map(|anew| json!(anew))),
             (BEFORE_ANEW, patch.before_anew.map(|before| json!(before))),
@@ -99,7 +100,7 @@ impl TaskRow {
         };
         Ok(ChangedTask {
             row,
-            lines: asked.into_iter().collect(),
+            lines: line.into_iter().collect(),
         })
     }
 }
@@ -113,8 +114,8 @@ fn value_of<T: Into<Value>>(patch: Patch<T>, default: Value) -> Option<Value> {
     }
 }
 
-/// Returns the record with new values of fields that every status has; null removes a field. They are set in the stored form, because only a step may
-/// lead from one typed task to another.
+/// Returns the record with new values of fields that every status has; null removes a field. The fields are set in the stored form, because
+/// a typed task can be changed by steps only.
 pub(super) fn with_fields<const N: usize>(
     record: TaskRecord,
     fields: [(&'static str, Option<Value>); N],

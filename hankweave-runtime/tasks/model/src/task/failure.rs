@@ -61,18 +61,18 @@ pub struct NeededBudget {
 impl NeededBudget {
     /// Returns the limits to raise for a budget that is spent; `None` if there is none.
     #[must_use]
-    pub fn of(whole: &CeilingUse) -> Option<Self> {
-        let more = whole.more();
+    pub fn of(total: &CeilingUse) -> Option<Self> {
+        let more = total.more();
         (more != Ceiling::default()).then(|| Self {
             max_dollars: more.max_dollars,
             max_time_seconds: more.max_time.map(|time| time.as_secs()),
-            used_dollars: more.max_dollars.map(|_| whole.spent()),
-            used_is_lower_bound: more.max_dollars.is_some() && whole.is_lower_bound(),
-            used_time_seconds: more.max_time.map(|_| whole.elapsed().as_secs()),
+            used_dollars: more.max_dollars.map(|_| total.spent()),
+            used_is_lower_bound: more.max_dollars.is_some() && total.is_lower_bound(),
+            used_time_seconds: more.max_time.map(|_| total.elapsed().as_secs()),
         })
     }
 
-    /// Returns the options of `run` and `task resume` that raise them.
+    /// Returns the options of `run` and `task resume` that raise the limits to these amounts.
     #[must_use]
     pub fn options(&self) -> String {
         let dollars = self.max_dollars.map(Usd::as_dollars);
@@ -105,7 +105,7 @@ impl NeededBudget {
         (!parts.is_empty()).then(|| format!("{}; a task that needs more fails again", parts.join("; ")))
     }
 
-    /// Returns the spent amount and its limit, unless these limits are above it: `$0.7500`, `$0.5500`.
+    /// Returns the spent amount and the limit that it has reached, such as `$0.7500` and `$0.5500`; `None` if it has reached none.
     #[must_use]
     pub fn spent_of(&self, limits: Ceiling) -> Option<(String, String)> {
         let dollars = limits.max_dollars.zip(self.used_dollars);
@@ -121,7 +121,7 @@ impl NeededBudget {
 }
 
 impl TaskFailure {
-    /// Whether it has more than the cause.
+    /// Whether the failure has a codon, lines or a command in addition to the cause.
     #[must_use]
     pub fn has_details(&self) -> bool {
         self.codon_id.is_some() || !self.last_lines.is_empty() || self.command.is_some()

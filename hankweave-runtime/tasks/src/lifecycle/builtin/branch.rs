@@ -15,7 +15,7 @@ use hankweave_task_model::{DEFAULT_PRIORITY, HookPoint, HookPolicy, LogLevel};
 use super::{HookRun, Lifecycle};
 use crate::layers::{TaskLayers, WORKSPACE};
 
-/// Folder on a task's branch that contains the folder with the task's files, named after the task.
+/// Folder on a task's branch. The task's files are in a subfolder that is named after the task.
 const FOLDER: &str = ".task-memory";
 
 /// Priority after the final checkpoint and the check of its files.
@@ -32,24 +32,25 @@ impl Lifecycle {
         let (before, after) = (HookPoint::BeforeStart, HookPoint::AfterStart);
         let check = hook(|branch, _, _| branch.check().map_err(|error| chain(&error)));
         self.register(before, DEFAULT_PRIORITY, HookPolicy::Veto, check);
-        let begin = hook(|branch, layers, row| {
-            let begun = branch.start().map_err(|error| chain(&error));
-            begun.inspect_err(|why| note(layers, row, why))
+        let start = hook(|branch, layers, row| {
+            let started = branch.start().map_err(|error| chain(&error));
+            started.inspect_err(|why| note(layers, row, why))
         });
-        self.register(after, DEFAULT_PRIORITY, HookPolicy::Continue, begin);
+        self.register(after, DEFAULT_PRIORITY, HookPolicy::Continue, start);
         for point in [
             HookPoint::BeforeComplete,
             HookPoint::BeforeFail,
             HookPoint::BeforeCancel,
         ] {
-            let show = hook(|branch, layers, row| {
-                show(branch, layers, row).inspect_err(|why| note(layers, row, why))
+            let commit = hook(|branch, layers, row| {
+                commit_checkpoint(branch, layers, row).inspect_err(|why| note(layers, row, why))
             });
-            self.register(point, LAST, HookPolicy::Continue, show);
+            self.register(point, LAST, HookPolicy::Continue, commit);
         }
     }
 }
 
+/// Returns a hook that calls `act` with the task and its branch.
 fn on_branch(
     lifecycle: &Lifecycle,
     repository: Arc<Path>,
@@ -61,7 +62,8 @@ fn on_branch(
     })
 }
 
-/// Returns the branch of a task. Registries do not know one another's ids, so the task's creation time is part of the branch's mark.
+/// Returns the branch of a task. Its mark, a reference of hankweave's own, contains the task's creation time, because tasks of different registries can
+/// have one id.
 fn branch_of(repository: PathBuf, row: &TaskRow) -> ReviewBranch {
     let (id, created) = (row.id(), row.record.created_at().as_millis());
     ReviewBranch {
@@ -72,7 +74,7 @@ fn branch_of(repository: PathBuf, row: &TaskRow) -> ReviewBranch {
     }
 }
 
-/// Logs the reason in the task's log, where users look.
+/// Writes the reason into the task's log, where users look.
 fn note(layers: &TaskLayers, row: &TaskRow, why: &str) {
     let files = layers.task_of(row);
     let line = files.entry(
@@ -85,8 +87,8 @@ fn note(layers: &TaskLayers, row: &TaskRow, why: &str) {
     }
 }
 
-/// Commits the files of the last checkpoint to the branch; does nothing if there is no checkpoint.
-fn show(branch: &ReviewBranch, layers: &TaskLayers, row: &TaskRow) -> Result<(), String> {
+/// Commits the files of the workspace's last checkpoint to the branch; does nothing if there is no checkpoint.
+fn commit_checkpoint(branch: &ReviewBranch, layers: &TaskLayers, row: &TaskRow) -> Result<(), String> {
     let workspace = layers.task(row.id().clone()).path().join(WORKSPACE);
     let dir = ExecutionDir::new(workspace);
     let state = match history(layers.world(), &dir) {
@@ -96,13 +98,13 @@ fn show(branch: &ReviewBranch, layers: &TaskLayers, row: &TaskRow) -> Result<(),
     let Some(checkpoint) = position(&state, &build(&state, None, None)) else {
         return Ok(());
     };
-    let work = ReviewRequest {
+    let request = ReviewRequest {
         checkpoints: dir.checkpoints(),
         message: message(row, checkpoint.as_str()),
         checkpoint,
         at: layers.world().clock.now(),
     };
-    branch.show(&work).map_err(|error| chain(&error))
+    branch.show(&request).map_err(|error| chain(&error))
 }
 
 fn message(row: &TaskRow, checkpoint: &str) -> String {

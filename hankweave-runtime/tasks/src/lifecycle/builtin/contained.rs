@@ -63,7 +63,7 @@ pub fn is_contained(world: &World) -> bool {
 
 fn is_container(world: &World, root: &Path) -> bool {
     let is_there = |name: &str| world.disk.metadata(&root.join(name)).is_ok();
-    let is_told = world
+    let has_variable = world
         .environment
         .get(VARIABLE)
         .is_some_and(|value| !value.is_empty());
@@ -72,7 +72,7 @@ fn is_container(world: &World, root: &Path) -> bool {
         .read(&root.join("proc/1/cgroup"), MOST)
         .unwrap_or_default();
     let groups = String::from_utf8_lossy(&groups);
-    is_told || FILES.into_iter().any(is_there) || GROUPS.iter().any(|group| groups.contains(group))
+    has_variable || FILES.into_iter().any(is_there) || GROUPS.iter().any(|group| groups.contains(group))
 }
 
 /// Returns how other users may access a folder, if they can.

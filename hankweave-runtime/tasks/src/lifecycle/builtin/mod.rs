@@ -43,6 +43,7 @@ impl Lifecycle {
         self.register(before, DEFAULT_PRIORITY, HookPolicy::Continue, checkpoint);
     }
 
+    /// Returns a hook that calls `act` with the files of the task.
     fn with_files(
         &self,
         act: impl Fn(&TaskFiles) -> Result<(), LayerError> + Send + Sync + Copy + 'static,
@@ -77,8 +78,8 @@ async fn act_on(
     id: TaskId,
     act: impl Fn(&TaskFiles) -> Result<(), LayerError> + Send + Sync + 'static,
 ) -> Result<(), String> {
-    let done = layers.task(id).run(act).await;
-    done.map_err(|error| chain(&error))
+    let result = layers.task(id).run(act).await;
+    result.map_err(|error| chain(&error))
 }
 
 async fn log(call: HookCall) -> Result<(), String> {
@@ -86,7 +87,7 @@ async fn log(call: HookCall) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that the state is readable, and that no numbered line of the registry is missing between others.
+/// Checks that the state is readable, and that the log has the registry's lines without a gap.
 fn validate(files: &TaskFiles) -> Result<(), LayerError> {
     files.load_state()?;
     let seqs: BTreeSet<u64> = files.log_seqs()?;

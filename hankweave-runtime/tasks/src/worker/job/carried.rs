@@ -1,5 +1,5 @@
-//! Fetching of a job's run from a remote, pushing to it, and the records that an engine keeps of the run (TASK-60, TASK-61, TASK-75, TASK-86,
-//! TASK-119).
+//! Transfer of a job's run: fetch from a remote at the start, push to it during the run, and reports to an engine, if the worker has one (TASK-60, TASK-61,
+//! TASK-75, TASK-86, TASK-119).
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use hankweave_runtime::error::chain;
 
 use super::{Job, JobError, JobOutcome};
 use crate::layers::{LayerError, TaskLog, WORKSPACE};
-use crate::worker::carry::{BackgroundPush, PushTarget, SyncNote, is_passing};
+use crate::worker::carry::{BackgroundPush, PushTarget, SyncNote, is_temporary};
 
 impl Job {
     /// Fetches the work of other machines for the task (TASK-61), and starts pushing the work of this one. Returns an outcome if the job must end at
@@ -23,31 +23,31 @@ impl Job {
         let Some(url) = &self.worker.options.remote else {
             return Ok(None);
         };
-        let route = PushTarget::new(&self.worker.world, url, &self.row, self.token);
-        let arrived = tokio::select! {
+        let target = PushTarget::new(&self.worker.world, url, &self.row, self.token);
+        let result = tokio::select! {
             biased;
-            () = self.called_off.cancelled() => return Ok(Some(JobOutcome::CalledOff)),
+            () = self.cancel_requested.cancelled() => return Ok(Some(JobOutcome::Cancelled)),
             () = self.shutdown.requested() => return Ok(Some(JobOutcome::Stopped)),
-            arrived = route.arrive(execution) => arrived,
+            result = target.fetch(execution) => result,
         };
-        match arrived {
+        match result {
             Ok(None) => {}
-            Ok(Some(news)) => self.note(&news, log)?,
+            Ok(Some(note)) => self.note(&note, log)?,
             Err(RemoteError::Superseded { .. }) => return Ok(Some(JobOutcome::Lost)),
             Err(error) => {
                 let why = format!("the run cannot be fetched: {}", chain(&error));
-                return Ok(Some(match is_passing(&error) {
+                return Ok(Some(match is_temporary(&error) {
                     true => JobOutcome::NotFetched(why),
                     false => JobOutcome::NotStarted(why),
                 }));
             }
         }
-        self.carrier = Some(BackgroundPush::start(route, execution));
+        self.carrier = Some(BackgroundPush::start(target, execution));
         Ok(None)
     }
 
-    /// Pushes the rest of an ended run. If a later owner has pushed, the task is lost.
-    pub(super) async fn carried(
+    /// Pushes the last part of an ended run, and reports its history to the engine. Returns `outcome`, or `Lost` if a later owner has pushed.
+    pub(super) async fn push_rest(
         &mut self,
         outcome: JobOutcome,
         log: &mut TaskLog,
@@ -56,7 +56,7 @@ impl Job {
             return Ok(outcome);
         }
         let Some(carrier) = &mut self.carrier else {
-            self.record_what_is_here().await;
+            self.record_local_history().await;
             return Ok(outcome);
         };
         let finished = carrier.finish().await;
@@ -71,16 +71,16 @@ impl Job {
         if let Some(history) = finished.pushed {
             self.record(history).await;
         }
-        // A completed task is not taken over, so the remote need not have all of it.
+        // No other worker continues a completed task, so the engine gets the history even if the remote lacks a part.
         if matches!(&outcome, JobOutcome::Ended(exit, _) if exit.is_success()) {
-            self.record_what_is_here().await;
+            self.record_local_history().await;
         }
         Ok(outcome)
     }
 
     /// Writes a note about the remote into the log of the task.
-    pub(super) fn note(&self, news: &SyncNote, log: &mut TaskLog) -> Result<(), LayerError> {
-        log.append(&[self.files.entry(news.level, news.message.clone(), None)])
+    pub(super) fn note(&self, note: &SyncNote, log: &mut TaskLog) -> Result<(), LayerError> {
+        log.append(&[self.files.entry(note.level, note.message.clone(), None)])
     }
 
     /// Waits until an engine, if there is one, has recorded the history of the runs (TASK-86).
@@ -90,16 +90,16 @@ impl Job {
         }
     }
 
-    /// Records the state on this machine, unless it counts only once a remote has it (TASK-75).
-    pub(super) async fn record_what_is_here(&mut self) {
+    /// Records the history on this machine with the engine, unless there is a remote: then a history counts only once the remote has it (TASK-75).
+    pub(super) async fn record_local_history(&mut self) {
         if self.lifecycle.recorder().is_none() || self.carrier.is_some() {
             return;
         }
         let world = self.worker.world.clone();
         let dir = ExecutionDir::new(self.files.path().join(WORKSPACE));
-        let look = move || history(&world, &dir);
+        let read = move || history(&world, &dir);
         // An unreadable record is repaired by the next run, and recorded then.
-        if let Ok(history) = self.worker.world.blocking.run(look).await {
+        if let Ok(history) = self.worker.world.blocking.run(read).await {
             self.record(history).await;
         }
     }

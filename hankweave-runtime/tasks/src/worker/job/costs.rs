@@ -1,7 +1,7 @@
 //! Cost of a task, with all its attempts (TASK-121).
 //!
-//! There are two sources, and neither is complete. The registry has what workers noted there. The record of the runs, which travels with the task,
-//! also has the cost of a worker that was killed before it could note it. For each attempt the larger one counts. The cost of earlier runs can still
+//! There are two sources, and neither is complete. The registry has the costs that workers stored. The record of the runs, which is fetched with the
+//! task, also has the cost of a worker that was killed before it stored its cost. For each attempt the larger cost counts. The cost of earlier runs can still
 //! rise during an attempt: the run of a suspended worker ends in the workspace only after another worker has claimed the task.
 
 use hankweave_core::cost::Usd;
@@ -33,8 +33,8 @@ pub(super) struct CostLedger {
 }
 
 impl CostLedger {
-    /// Opens the ledger of an attempt that starts. `noted` is the registry's cost, `recorded` that of the runs' record; with `is_anew` a user has asked for a
-    /// start without the files of earlier attempts.
+    /// Opens the ledger of an attempt that starts. `noted` is the cost in the registry, `recorded` that in the record of the runs. `is_anew`: a user has asked
+    /// for a start without the files of earlier attempts.
     pub(super) fn new(noted: Option<TaskCost>, recorded: RecordedCost, is_anew: bool) -> Self {
         let noted = noted.unwrap_or_default();
         Self {
@@ -49,7 +49,7 @@ impl CostLedger {
     }
 
     /// Adds a report of the cost of this attempt's codons so far. Reports may repeat or fall; the largest counts.
-    pub(super) fn take_report(&mut self, codons: Usd, is_lower_bound: bool) {
+    pub(super) fn add_report(&mut self, codons: Usd, is_lower_bound: bool) {
         self.attempt = self.attempt.max(codons);
         self.attempt_is_lower_bound |= is_lower_bound;
         self.is_lower_bound |= is_lower_bound;
@@ -60,7 +60,7 @@ impl CostLedger {
         let SplitCost { earlier, attempt } = recorded;
         self.earlier += earlier.spend.saturating_sub(self.recorded);
         self.recorded = self.recorded.max(earlier.spend);
-        self.take_report(attempt.spend, attempt.is_lower_bound);
+        self.add_report(attempt.spend, attempt.is_lower_bound);
         self.is_lower_bound |= earlier.is_lower_bound;
     }
 
@@ -82,7 +82,7 @@ impl Job {
     pub(super) async fn open_ledger(&mut self, log: &mut TaskLog) -> Result<(), LayerError> {
         let recorded = self.recorded(0).await.unwrap_or_default().attempt;
         let noted = TaskCost::of(&self.row.record);
-        // The request stays in the registry. If the workspace has runs, an attempt has already started anew, and this one continues it.
+        // The request stays in the registry. If the workspace has runs, an earlier attempt has already started anew, and this attempt continues it.
         let anew = match recorded.runs == 0 && noted.is_some() {
             true => AnewRequest::of(&self.row.record),
             false => None,
@@ -91,7 +91,7 @@ impl Job {
         let Some(AnewRequest { by, at }) = anew else {
             return Ok(());
         };
-        // Noted now, not at the end: if this worker is lost, the next one finds runs, and would not know that the task started anew.
+        // Stored now, not at the end: if this worker is lost, the next worker finds runs, and would not know that the task started anew.
         let before_anew = self.ledger.and_then(|ledger| ledger.before_anew);
         let patch = |_: &TaskRow| TaskPatch {
             before_anew,
@@ -108,7 +108,7 @@ impl Job {
     /// Adds the reported cost of the attempt's codons to the ledger.
     pub(super) fn report_costs(&mut self) {
         if let Some(ledger) = &mut self.ledger {
-            ledger.take_report(self.progress.cost(), self.progress.cost_is_lower_bound());
+            ledger.add_report(self.progress.cost(), self.progress.cost_is_lower_bound());
         }
     }
 
@@ -126,7 +126,7 @@ impl Job {
         self.worker.metrics().nano_dollars.add(spent.as_nanos());
     }
 
-    /// Returns cost and number of the runs that the record had before this attempt; `None` if no attempt was started.
+    /// Returns cost and number of the runs that the record had before this attempt; `None` if the ledger is not open.
     pub(super) fn recorded_before(&self) -> Option<RecordedBefore> {
         let ledger = self.ledger.as_ref()?;
         Some(RecordedBefore {
@@ -135,13 +135,13 @@ impl Job {
         })
     }
 
-    /// Returns the cost of the task so far; that of the registry if no attempt was started.
+    /// Returns the cost of the task so far; the cost in the registry if the ledger is not open.
     pub(super) fn cost(&self) -> TaskCost {
         let noted = || TaskCost::of(&self.row.record).unwrap_or_default();
         self.ledger_cost().unwrap_or_else(noted)
     }
 
-    /// Returns the cost of the task to note in the registry with a step; `None` leaves the registry's.
+    /// Returns the cost of the task to store in the registry with a step; `None` keeps the stored cost.
     pub(super) fn cost_at(&self, step: &TaskStep) -> Option<TaskCost> {
         let without_attempt = || TaskCost {
             last_attempt_cost: Usd::ZERO,
@@ -151,12 +151,12 @@ impl Job {
         match self.ledger_cost() {
             Some(cost) => Some(cost),
             None if matches!(step, TaskStep::Start(_)) => None,
-            // The attempt ended before its run started. Its cost is 0, not that of the attempt before, which the registry still has.
+            // The attempt ended before its run started. Its cost is 0; the registry still has the cost of the attempt before.
             None => Some(without_attempt()),
         }
     }
 
-    /// Returns the cost of the task by the ledger, with the budget of this attempt; `None` if no attempt was started.
+    /// Returns the cost of the task by the ledger, with the budget of this attempt; `None` if the ledger is not open.
     pub(super) fn ledger_cost(&self) -> Option<TaskCost> {
         let cost = self.ledger.as_ref()?.cost();
         let budget = self.progress.budget();
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn attempts_add_up_by_the_registry_and_by_the_record_of_the_runs() {
         let mut first = CostLedger::new(None, RecordedCost::default(), false);
-        first.take_report(Usd::from_micros(900), false);
+        first.add_report(Usd::from_micros(900), false);
         check(first, 900, 900);
         let mut second = CostLedger::new(Some(first.cost()), recorded(900), false);
         check(second, 900, 0);
@@ -230,7 +230,7 @@ mod tests {
         check(second, 1_350, 450);
         // The record has 300 more than the registry: a worker was killed before it noted its attempt.
         let mut third = CostLedger::new(Some(second.cost()), recorded(1_650), false);
-        third.take_report(Usd::from_micros(10), true);
+        third.add_report(Usd::from_micros(10), true);
         check(third, 1_660, 10);
         assert!(third.cost().cost_is_lower_bound);
         // An older copy of the record, with 900, lowers no cost: the registry has the larger one.

@@ -1,4 +1,5 @@
-//! End of a run: the cause of its failure, its question if a codon needs an approval, and the valid answer (TASK-122, TASK-123).
+//! Questions and failures of runs (TASK-122, TASK-123). Before a run starts, its job aligns the answer in the workspace with the registry's. After the run, the
+//! job gets the question at which the run paused, or the cause of its failure.
 
 use hankweave_core::time::Timestamp;
 use std::path::Path;
@@ -24,10 +25,10 @@ use crate::coordinator::UpdateTask;
 use crate::layers::WORKSPACE;
 use crate::worker::order::TaskSpec;
 
-/// Number of attempts to note an answer, if a note of the task changes between reading and writing.
+/// Number of attempts to change the task's row, if another writer changes it between reading and writing.
 const NOTE_TRIES: u32 = 5;
 
-/// Reason why the answer in the workspace is not that of the registry.
+/// Reason why the answer in the workspace was not aligned with the answer in the registry.
 #[derive(Debug)]
 pub(super) enum AnswerError {
     /// Another process works in the workspace.
@@ -47,41 +48,48 @@ impl AnswerError {
 
 /// Change of the answer in a workspace.
 enum DueAnswer {
+    /// Record that this codon is approved.
     Grant(CodonId),
+    /// Remove the answer, so that the run asks again.
     Withdraw,
 }
 
-/// Returns the change that the answer in the workspace needs to match `approval`, that of the registry; `None` if it needs none.
+/// Returns the change that the answer in the workspace needs to match `approval`, the one in the registry; `None` if it needs none.
 fn due_change(world: &World, dir: &ExecutionDir, approval: Option<&TaskApproval>) -> Option<DueAnswer> {
     let state = history(world, dir).ok()?;
     let is_granted = |codon: &CodonId| approval.is_some_and(|approval| approval.codon_id == codon.as_str());
-    let asked = match next_gate(world, dir, &state) {
+    let gated_codon = match next_gate(world, dir, &state) {
         Some(Gate::Asked(ask)) => CodonId::new(ask.codon_id).ok(),
         Some(Gate::Denied(codon, _)) => Some(codon),
         None => None,
     };
-    if let Some(codon) = asked.filter(is_granted) {
+    if let Some(codon) = gated_codon.filter(is_granted) {
         return Some(DueAnswer::Grant(codon));
     }
     let recorded = state.approval.as_ref()?;
-    let counts = recorded.granted && is_granted(&recorded.codon_id);
-    (!counts).then_some(DueAnswer::Withdraw)
+    let is_valid = recorded.granted && is_granted(&recorded.codon_id);
+    (!is_valid).then_some(DueAnswer::Withdraw)
 }
 
-/// Next step of a run that has paused for an approval.
+/// Approval that the next codon of a run needs.
 enum Gate {
+    /// The question is open.
     Asked(Ask),
+    /// A user has denied this codon, for this reason if one was given.
     Denied(CodonId, Option<String>),
 }
 
-/// Returns the question or the denial at which the last run in `dir` paused.
-fn gate(world: &World, dir: &ExecutionDir) -> Option<Gate> {
+/// Returns the gate at which the last run in `dir` paused; `None` if it did not pause for an approval.
+fn gate_of_pause(world: &World, dir: &ExecutionDir) -> Option<Gate> {
     let state = history(world, dir).ok()?;
     let newest = state.runs.front()?;
-    (newest.interrupted_by == Some(InterruptedBy::Approval)).then_some(())?;
+    if newest.interrupted_by != Some(InterruptedBy::Approval) {
+        return None;
+    }
     next_gate(world, dir, &state)
 }
 
+/// Returns the gate of the next codon; `None` if the codon needs no approval.
 fn next_gate(world: &World, dir: &ExecutionDir, state: &HankweaveState) -> Option<Gate> {
     let hank = inspect::last_hank(&*world.disk, dir).ok()??.hank?;
     match decide_with_replans(state, &hank) {
@@ -112,7 +120,11 @@ impl Job {
         let gate = match exit {
             ProcessExit::Exited(PAUSED) => {
                 let (world, dir) = (self.worker.world.clone(), self.execution());
-                self.worker.world.blocking.run(move || gate(&world, &dir)).await
+                self.worker
+                    .world
+                    .blocking
+                    .run(move || gate_of_pause(&world, &dir))
+                    .await
             }
             _ => None,
         };
@@ -132,16 +144,16 @@ impl Job {
         }
     }
 
-    /// Returns the total budget that a run needs to continue after it has spent its own.
+    /// Returns the total budget with which a run could continue that has spent its own.
     async fn needed_budget(&mut self) -> Option<NeededBudget> {
         let ceiling = self.progress.spent_ceiling()?;
         let (world, dir) = (self.worker.world.clone(), self.execution());
-        let look = move || history(&world, &dir).ok();
-        let state = self.worker.world.blocking.run(look).await?;
+        let read = move || history(&world, &dir).ok();
+        let state = self.worker.world.blocking.run(read).await?;
         NeededBudget::of(&CeilingUse::of(ceiling, &state))
     }
 
-    /// Returns the cause of a run that failed: that of its codon, else the first error that the run printed.
+    /// Returns the failure of a run: of its failed codon, else its pause, else the first error that the run printed.
     fn failure(&self, exit: ProcessExit, messages: &[String]) -> TaskFailure {
         let directory = quoted(self.execution().root());
         if let Some(failed) = self.progress.failed() {
@@ -156,10 +168,6 @@ impl Job {
                 ..TaskFailure::default()
             };
         }
-        let is_error = |line: &&String| line.starts_with("error: ");
-        let said = messages.iter().find(is_error).or_else(|| messages.last());
-        let said = said.map(|line| line.strip_prefix("error: ").unwrap_or(line).to_owned());
-        let said = said.map(|said| with_first_problem(said, messages));
         if let Some(pause) = self.progress.pause() {
             return TaskFailure {
                 cause: pause.to_string(),
@@ -169,8 +177,12 @@ impl Job {
                 ..TaskFailure::default()
             };
         }
+        let is_error = |line: &&String| line.starts_with("error: ");
+        let error = messages.iter().find(is_error).or_else(|| messages.last());
+        let error = error.map(|line| line.strip_prefix("error: ").unwrap_or(line).to_owned());
+        let error = error.map(|error| with_first_problem(error, messages));
         TaskFailure {
-            cause: exit_cause(exit, said),
+            cause: exit_cause(exit, error),
             last_lines: messages.to_vec(),
             command: Some(self.command_for_more(&directory)),
             ..TaskFailure::default()
@@ -179,9 +191,9 @@ impl Job {
 
     /// Returns the command that prints more about a run without a failed codon. If no run was recorded, the command is about its hank.
     fn command_for_more(&self, directory: &str) -> String {
-        let order = TaskSpec::read(self.row.record.metadata()).ok();
-        match order.filter(|_| !self.files.has_run()) {
-            Some(order) => format!("hankweave validate {}", quoted(&order.hank)),
+        let spec = TaskSpec::read(self.row.record.metadata()).ok();
+        match spec.filter(|_| !self.files.has_run()) {
+            Some(spec) => format!("hankweave validate {}", quoted(&spec.hank)),
             None => format!("hankweave status -e {directory}"),
         }
     }
@@ -193,11 +205,11 @@ impl Job {
     ///
     /// Returns [`AnswerError`] when another process works in the workspace, or when a codon could start without an approval.
     pub(super) async fn align_answer(&mut self) -> Result<(), AnswerError> {
-        let noted = self.row.record.metadata().get("approval").cloned();
-        let at = noted.as_ref();
-        let at = at.and_then(|noted| serde_json::from_value(noted["at"].clone()).ok());
-        let noted = noted.and_then(|noted| serde_json::from_value::<TaskApproval>(noted).ok());
-        let approval = noted.filter(|approval| approval.granted);
+        let stored = self.row.record.metadata().get("approval").cloned();
+        let at = stored.as_ref();
+        let at = at.and_then(|stored| serde_json::from_value(stored["at"].clone()).ok());
+        let answer = stored.and_then(|stored| serde_json::from_value::<TaskApproval>(stored).ok());
+        let approval = answer.filter(|answer| answer.granted);
         let (world, dir, known) = (self.worker.world.clone(), self.execution(), approval.clone());
         let find = move || due_change(&world, &dir, known.as_ref());
         let Some(change) = self.worker.world.blocking.run(find).await else {
@@ -212,6 +224,7 @@ impl Job {
         }
     }
 
+    /// Changes the answer in the workspace, as given by the user of `approval` at the time `at`.
     async fn change_answer(
         &mut self,
         change: &DueAnswer,
@@ -233,13 +246,13 @@ impl Job {
         closed.map_err(|error| AnswerError::Failed(chain(&*error)))
     }
 
-    /// Notes in the registry the answer of a client to the live run, so that the next attempt does not ask again.
+    /// Stores in the registry the answer that a client gave to the live run, so that the next attempt does not ask again.
     pub(super) async fn note_answer(&mut self, approval: &TaskApproval) {
-        let mut noted = json!(approval);
-        noted["at"] = json!(self.worker.world.clock.now());
+        let mut answer = json!(approval);
+        answer["at"] = json!(self.worker.world.clock.now());
         let patch = |row: &TaskRow| {
             let mut metadata = row.record.metadata().clone();
-            metadata.insert("approval".to_owned(), noted.clone());
+            metadata.insert("approval".to_owned(), answer.clone());
             TaskPatch {
                 metadata: Patch::Set(metadata),
                 ..TaskPatch::default()
@@ -250,7 +263,7 @@ impl Job {
         }
     }
 
-    /// Notes something in the registry about the running task, based on its newest row.
+    /// Changes the running task's row in the registry by `patch`, which is called with the newest row at each attempt.
     pub(super) async fn note_in_registry(
         &mut self,
         patch: impl Fn(&TaskRow) -> TaskPatch,
@@ -289,26 +302,26 @@ impl Job {
 }
 
 /// Adds to the error the first problem of an invalid hank, and the number of the others. The error itself names none.
-fn with_first_problem(said: String, messages: &[String]) -> String {
+fn with_first_problem(error: String, messages: &[String]) -> String {
     let mut problems = messages.iter().filter_map(|line| line.split_once(": error: "));
     let Some((place, problem)) = problems.next() else {
-        return said;
+        return error;
     };
     let place = place.rsplit('/').next().unwrap_or(place);
     match problems.count() {
-        0 => format!("{said}: {place}: {problem}"),
-        more => format!("{said}: {place}: {problem}, and {more} more"),
+        0 => format!("{error}: {place}: {problem}"),
+        more => format!("{error}: {place}: {problem}, and {more} more"),
     }
 }
 
-/// Returns the cause of a run that ended without a failed codon.
-fn exit_cause(exit: ProcessExit, said: Option<String>) -> String {
+/// Returns the cause of a run that ended without a failed codon, with the run's error if it printed one.
+fn exit_cause(exit: ProcessExit, error: Option<String>) -> String {
     let ended = match exit {
         ProcessExit::Exited(code) => format!("the run exited with code {code}"),
         ProcessExit::Signaled(signal) => format!("signal {signal} ended the run"),
     };
-    match said {
-        Some(said) => format!("{said} ({ended})"),
+    match error {
+        Some(error) => format!("{error} ({ended})"),
         None => ended,
     }
 }

@@ -1,4 +1,4 @@
-//! Notes of a job on its run's resource usage (TASK-110).
+//! Monitoring of the resource usage of a job's run (TASK-110).
 
 use tokio::time::{Instant, sleep_until};
 
@@ -16,7 +16,7 @@ impl Job {
     }
 
     /// Samples the run's resource usage, and logs warnings.
-    pub(super) async fn watch(
+    pub(super) async fn sample_usage(
         &mut self,
         monitor: &mut Option<Monitor>,
         log: &mut TaskLog,
@@ -34,10 +34,10 @@ impl Job {
     }
 }
 
-/// Waits until that time, or for ever.
-pub(super) async fn at(then: Option<Instant>) {
-    match then {
-        Some(then) => sleep_until(then).await,
+/// Waits until `time`; for ever without one.
+pub(super) async fn sleep_until_maybe(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
         None => std::future::pending().await,
     }
 }

@@ -88,7 +88,9 @@ pub(super) struct Monitor {
     watch: ResourceWatch,
     task: TaskId,
     usage: Arc<ResourceUsage>,
+    /// Time of the next sample.
     next: Instant,
+    /// Time of the newest sample.
     sampled_at: Instant,
     /// Processor time of the run until the newest sample.
     worked: Duration,
@@ -118,19 +120,20 @@ impl Monitor {
 
     /// Samples the process `pid` and its descendants. Returns a warning for each resource that has risen above its share since the sample before.
     pub(super) async fn sample(&mut self, world: &World, pid: u32) -> Vec<Warning> {
-        // From now on, not from the due time: samples that a busy machine delayed are not made up for in a row.
+        // Counted from now, not from the due time, so that a delay on a busy machine does not cause several samples at once.
         self.next = Instant::now() + self.watch.every;
         let disk = world.disk.clone();
-        let look = move || {
+        let read = move || {
             (
                 ProcessTreeUsage::of_tree(pid),
                 SystemLimits::of_this_process(&*disk),
             )
         };
-        let (used, limits) = world.blocking.run(look).await;
+        let (used, limits) = world.blocking.run(read).await;
         self.take(Instant::now(), used, limits)
     }
 
+    /// Stores a sample for the metrics and returns its warnings.
     fn take(&mut self, now: Instant, used: ProcessTreeUsage, limits: SystemLimits) -> Vec<Warning> {
         let resources = self.resources(now, used, limits);
         (self.sampled_at, self.worked) = (now, used.worked);
@@ -140,7 +143,7 @@ impl Monitor {
         let states = self.is_above.iter_mut().zip(&self.usage.warnings);
         for (resource, (was_above, counter)) in resources.iter().zip(states) {
             let is_above = resource.share() >= resource.warns_from;
-            // One warning each time, not one every few seconds.
+            // One warning when the usage rises above the share, not one for each sample above it.
             if is_above && !*was_above {
                 counter.add(1);
                 warnings.push(resource.warning());
@@ -150,10 +153,11 @@ impl Monitor {
         warnings
     }
 
+    /// Returns the uses and limits, in the order of [`NAMES`].
     fn resources(&self, now: Instant, used: ProcessTreeUsage, limits: SystemLimits) -> [Resource; 3] {
         // Two samples at one moment must not divide by zero.
         let elapsed = (now - self.sampled_at).max(Duration::from_millis(1));
-        // Processor time can shrink: that of a process which has left the tree no longer counts.
+        // The tree's processor time can shrink: a process that has left the tree no longer counts.
         let worked = used.worked.saturating_sub(self.worked);
         let processors = worked.div_duration_f64(elapsed);
         let resource = |index: usize, used, limit, warns_from| Resource {

@@ -23,11 +23,12 @@ pub(super) struct ProcessTreeUsage {
     pub(super) processes: u64,
 }
 
-/// Limits.
+/// Amounts that the worker and its runs may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SystemLimits {
     /// Memory in bytes.
     pub(super) memory: u64,
+    /// Number of processors.
     pub(super) processors: usize,
     /// Number of processes, with their threads.
     pub(super) processes: u64,
@@ -36,6 +37,7 @@ pub(super) struct SystemLimits {
 /// Process with its own usage.
 struct ProcessUsage {
     pid: i32,
+    /// Id of the parent process.
     parent: i32,
     used: ProcessTreeUsage,
 }
@@ -45,8 +47,8 @@ impl ProcessTreeUsage {
     pub(super) fn of_tree(pid: u32) -> Self {
         let all = side::processes();
         let tree = tree(pid, &all);
-        let own = all.iter().filter(|process| tree.contains(&process.pid));
-        own.fold(Self::default(), |used, process| used.and(process.used))
+        let in_tree = all.iter().filter(|process| tree.contains(&process.pid));
+        in_tree.fold(Self::default(), |used, process| used.and(process.used))
     }
 
     fn and(self, other: Self) -> Self {
@@ -58,6 +60,7 @@ impl ProcessTreeUsage {
     }
 }
 
+/// Returns the ids of the process `root` and of all its descendants.
 fn tree(root: u32, all: &[ProcessUsage]) -> BTreeSet<i32> {
     let mut tree: BTreeSet<i32> = i32::try_from(root).into_iter().collect();
     loop {

@@ -1,4 +1,4 @@
-//! Linux: `/proc` and control groups.
+//! Usage and limits on Linux, from `/proc` and control groups.
 
 use std::path::Path;
 use std::time::Duration;
@@ -55,7 +55,7 @@ pub(super) fn limits(disk: &dyn Disk) -> (u64, u64) {
 /// in the first version of groups, where each controller has its own hierarchy, and in the second.
 fn lowest(disk: &dyn Disk, root: &Path, groups: &[ProcessCGroup], controller: &str, files: [&str; 2]) -> u64 {
     let limits = groups.iter().flat_map(|group| {
-        let (place, file) = match group.controllers.iter().any(|name| name == controller) {
+        let (hierarchy, file) = match group.controllers.iter().any(|name| name == controller) {
             true => (root.join(controller), files[0]),
             false if group.hierarchy == 0 => (root.to_owned(), files[1]),
             false => return Vec::new(),
@@ -63,7 +63,7 @@ fn lowest(disk: &dyn Disk, root: &Path, groups: &[ProcessCGroup], controller: &s
         let group = group.pathname.trim_start_matches('/');
         let levels = Path::new(group)
             .ancestors()
-            .map(|level| place.join(level).join(file));
+            .map(|level| hierarchy.join(level).join(file));
         levels.filter_map(|path| number(disk, &path)).collect()
     });
     limits.min().unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! Other Unix systems, such as macOS.
+//! Usage and limits on other Unix systems, such as macOS. Built in place of `linux.rs`.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use super::{ProcessTreeUsage, ProcessUsage};
 /// Returns all processes, without the time of children that have ended. The number of threads is not available, so each process counts as one.
 pub(super) fn processes() -> Vec<ProcessUsage> {
     let mut table = System::new();
-    let looked = ProcessRefreshKind::nothing()
+    let wanted = ProcessRefreshKind::nothing()
         .with_cpu()
         .with_memory()
         .without_tasks();
-    table.refresh_processes_specifics(ProcessesToUpdate::All, true, looked);
+    table.refresh_processes_specifics(ProcessesToUpdate::All, true, wanted);
     let number = |pid: Pid| i32::try_from(pid.as_u32()).unwrap_or_default();
     let usage = |process: &sysinfo::Process| ProcessUsage {
         pid: number(process.pid()),
