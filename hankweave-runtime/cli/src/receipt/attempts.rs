@@ -13,7 +13,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::view::{AttemptState, AttemptView};
 use serde::Serialize;
 
-use super::from_journal::{Heard, millis};
+use super::from_journal::{JournalFacts, millis};
 use crate::status::{AttemptTotals, StatusView};
 use crate::terminal::report::{AT_BUDGET, codon_standing, worked};
 use crate::terminal::screen::offset_second;
@@ -68,7 +68,7 @@ pub(super) struct AttemptReport {
 }
 
 /// Returns the newest `most` attempts in their order: those that count by the document, and those that the events have undone.
-pub(super) fn attempts(status: &StatusView<'_>, heard: &Heard, most: usize) -> Vec<AttemptReport> {
+pub(super) fn attempts(status: &StatusView<'_>, heard: &JournalFacts, most: usize) -> Vec<AttemptReport> {
     let counting = status.thread.codons.iter();
     let counting = counting.map(|entry| AttemptReport::of_record(status, entry));
     let undone = heard.view.undone.newest.values();

@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::attempts::{AttemptReport, Outcome, is_cut_off};
 use super::checks::CheckReport;
 use super::files::{FileReport, LISTED};
-use super::from_journal::Heard;
+use super::from_journal::JournalFacts;
 use super::terms::CodonTerms;
 use crate::checkpoints::{LineCounts, MOST_PAIRS, UnsavedChanges, changed_lines_of};
 use crate::status::StatusView;
@@ -151,7 +151,7 @@ pub(super) fn not_started<'s>(status: &StatusView<'s>) -> Vec<&'s CodonId> {
 pub(super) fn asking(
     status: &StatusView<'_>,
     hank: Option<&Hank>,
-    heard: &Heard,
+    heard: &JournalFacts,
     values: Option<&PromptValues>,
 ) -> Option<AskingReport> {
     let (id, denied) = status.asked()?;
@@ -229,7 +229,7 @@ pub(super) fn codons(
     execution: &Path,
     status: &StatusView<'_>,
     hank: Option<&Hank>,
-    (heard, starts): (&Heard, &[AttemptReport]),
+    (heard, starts): (&JournalFacts, &[AttemptReport]),
 ) -> Vec<CodonReport> {
     let newest = status.thread.newest_records();
     let planned = status.state.execution_plan.iter();
@@ -298,7 +298,7 @@ pub(super) fn codons(
 }
 
 /// Returns the last message of a codon's agent in the newest of the attempts that count and have one.
-fn last_message(status: &StatusView<'_>, heard: &Heard, id: &CodonId) -> Option<String> {
+fn last_message(status: &StatusView<'_>, heard: &JournalFacts, id: &CodonId) -> Option<String> {
     let mut attempts = status.thread.codons.iter().map(|entry| entry.codon.as_ref());
     attempts
         .find_map(|attempt| heard.message(attempt).filter(|_| attempt.codon_id() == id))

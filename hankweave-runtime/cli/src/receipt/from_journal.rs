@@ -34,7 +34,7 @@ const OCCASIONS: usize = 200;
 
 /// Contents of a journal that a report needs.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Heard {
+pub(crate) struct JournalFacts {
     /// View after its last event.
     pub(super) view: RunView,
     /// Waits before a run that started over, which the view knows no longer.
@@ -99,7 +99,7 @@ pub(super) struct Occasion {
     pub(super) waited_ms: Option<u64>,
 }
 
-impl Heard {
+impl JournalFacts {
     /// Reads the journal of an execution directory; one that is not there says nothing.
     pub(super) fn of(execution: &Path) -> Result<Self, CliError> {
         let mut heard = Self::default();
@@ -527,7 +527,7 @@ fn went_back(back: &PendingRollback) -> String {
     format!("{who} the files went back to checkpoint {sha} of {codon}")
 }
 
-impl LineSink for Heard {
+impl LineSink for JournalFacts {
     fn line(&mut self, line: TailLine<'_>) -> io::Result<()> {
         // A line of a newer version is no part of this report.
         if let Ok(entry) = JournalEntry::from_json(line.bytes) {

@@ -24,7 +24,7 @@ use super::codons::{
     AskingReport, CodonReport, PlannedReport, asking, codons, not_started, permissions, planned,
 };
 use super::files::{FilesReport, LISTED};
-use super::from_journal::{Heard, Occasion, ReportedCrash, millis};
+use super::from_journal::{JournalFacts, Occasion, ReportedCrash, millis};
 use super::money::{MoneyReport, money};
 use super::occasions::with_waits;
 use super::rollbacks::{RollbackReport, rollbacks};
@@ -122,7 +122,7 @@ pub(crate) struct Receipt {
 }
 
 impl Receipt {
-    pub(super) fn new(execution: &Path, status: &StatusView<'_>, hank: Option<&Hank>, heard: Heard) -> Self {
+    pub(super) fn new(execution: &Path, status: &StatusView<'_>, hank: Option<&Hank>, heard: JournalFacts) -> Self {
         let (run, own) = (status.state.runs.front(), thread::runs_of_history(status.state));
         let meta = hank.and_then(|hank| hank.meta.as_ref());
         let crash = heard.crash.as_ref();

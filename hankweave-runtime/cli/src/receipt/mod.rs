@@ -1,7 +1,7 @@
 //! `hankweave report`: report of a directory's runs, for people who were not there (CLI-44).
 //!
-//! A [`Receipt`] is the data of a report: what the state document says, with what only the journal knows ([`Heard`]). `markdown`, `html` and `markup`
-//! draw it. The command prints it, the page shows it, and a run leaves it as `.hankweave/report.md` when it waits for a person ([`Listening`]) and
+//! A [`Receipt`] is the data of a report: what the state document says, with what only the journal knows ([`JournalFacts`]). `markdown`, `html` and `markup`
+//! draw it. The command prints it, the page shows it, and a run leaves it as `.hankweave/report.md` when it waits for a person ([`ReportFollower`]) and
 //! when it ends ([`write()`]).
 
 mod attempts;
@@ -33,7 +33,7 @@ use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use hankweave_runtime::world::disk::{Disk, IoError, RealDisk, replace};
 use hankweave_runtime::{ExecutionDir, RunReport, RunTexts};
 
-pub(crate) use from_journal::Heard;
+pub(crate) use from_journal::JournalFacts;
 use gathered::Receipt;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -90,15 +90,15 @@ pub(crate) fn print_report(
 /// Follows a run: collects what its report needs, writes `report.md` whenever the run begins to wait for a person, and removes it when the run
 /// continues.
 #[derive(Debug)]
-pub(crate) struct Listening(AbortOnDropHandle<Option<Heard>>);
+pub(crate) struct ReportFollower(AbortOnDropHandle<Option<JournalFacts>>);
 
-impl Listening {
-    /// Starts to follow a run. What is recorded already is read first, unless that is much: then [`Listening::end`] returns `None`.
+impl ReportFollower {
+    /// Starts to follow a run. What is recorded already is read first, unless that is much: then [`ReportFollower::end`] returns `None`.
     pub(crate) fn start(world: &World, execution: &Path, mut events: Subscription) -> Self {
         let is_short = crate::state::journal_bytes(execution).is_ok_and(|bytes| bytes <= MOST_AT_START);
-        // An event between the subscription and this reading comes twice, which `Heard` notices.
+        // An event between the subscription and this reading comes twice, which `JournalFacts` notices.
         let mut heard = match is_short {
-            true => Heard::of(execution).ok(),
+            true => JournalFacts::of(execution).ok(),
             false => None,
         };
         let (disk, blocking, execution) = (Arc::clone(&world.disk), world.blocking, execution.to_owned());
@@ -132,7 +132,7 @@ impl Listening {
     }
 
     /// Returns what was heard up to the end; `None` when the journal has to be read.
-    pub(crate) async fn end(self) -> Option<Heard> {
+    pub(crate) async fn end(self) -> Option<JournalFacts> {
         self.0.await.ok()?
     }
 }
@@ -164,7 +164,7 @@ fn waits_for_person(event: &Event) -> Option<bool> {
 ///
 /// The file is written past the run's disk, which would put it back when an agent removes it (P11): another report can be made from the record at any
 /// time.
-pub(crate) fn write(execution: &Path, heard: Option<Heard>) -> Option<PathBuf> {
+pub(crate) fn write(execution: &Path, heard: Option<JournalFacts>) -> Option<PathBuf> {
     let path = report_path(execution);
     let gathered = gather(execution, OwningTask::of(execution), MOST_UNASKED, heard);
     let written = gathered.and_then(|receipt| {
@@ -244,7 +244,7 @@ fn gather(
     execution: &Path,
     task: Option<OwningTask>,
     most: u64,
-    heard: Option<Heard>,
+    heard: Option<JournalFacts>,
 ) -> Result<Receipt, CliError> {
     let state = crate::state::read_execution(execution)?;
     let (newest_run, checkpoints) = (None, None);
@@ -256,8 +256,8 @@ fn gather(
     let is_read = heard.is_some() || crate::state::journal_bytes(execution)? <= most;
     let mut heard = match heard {
         Some(heard) => heard,
-        None if is_read => Heard::of(execution)?,
-        None => Heard::default(),
+        None if is_read => JournalFacts::of(execution)?,
+        None => JournalFacts::default(),
     };
     // The crash of a process without a successor is found by its absence: no event says it.
     if let Some(crash) = &status.crash {

@@ -7,12 +7,12 @@ use hankweave_core::time::{SHORTEST_WAIT, short_duration};
 use hankweave_core::view::WaitKind;
 use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 
-use super::from_journal::{Heard, Occasion, after_words, millis};
+use super::from_journal::{JournalFacts, Occasion, after_words, millis};
 use crate::owning_task::{GateAnswer, OwningTask};
 use crate::status::StatusView;
 
 /// Occasions with the waits among them, each with its length.
-pub(super) fn with_waits(heard: Heard, status: &StatusView<'_>) -> Vec<Occasion> {
+pub(super) fn with_waits(heard: JournalFacts, status: &StatusView<'_>) -> Vec<Occasion> {
     let now = SystemClock.now();
     let waits = heard.waits().filter(|wait| wait.kind != WaitKind::Approval);
     let waits = waits.filter_map(|wait| {

@@ -10,7 +10,7 @@ use hankweave_core::view::prompt_excerpt;
 use serde::Serialize;
 
 use super::checks::at_try;
-use super::from_journal::Heard;
+use super::from_journal::JournalFacts;
 use super::markup::{code, plain, with_ids};
 use crate::validate::{asked_of_loop, limits_of_codon, limits_of_container, until};
 
@@ -135,7 +135,7 @@ impl LoopReport {
 
 impl CodonTerms {
     /// Returns the terms of a record.
-    pub(super) fn of(config: Option<(&Hank, &CodonConfig)>, record: &CodonExecution, heard: &Heard) -> Self {
+    pub(super) fn of(config: Option<(&Hank, &CodonConfig)>, record: &CodonExecution, heard: &JournalFacts) -> Self {
         let codon = config.map(|(_, codon)| codon);
         Self {
             set_up: codon.map_or_else(Vec::new, |codon| {
@@ -190,7 +190,7 @@ impl CodonTerms {
 }
 
 /// Returns the options that the hank gives the agent of a codon, in words, where the scripted agent worked, which has none.
-fn left_out((hank, codon): (&Hank, &CodonConfig), id: &CodonId, heard: &Heard) -> Option<String> {
+fn left_out((hank, codon): (&Hank, &CodonConfig), id: &CodonId, heard: &JournalFacts) -> Option<String> {
     let attempt = heard.view.newest_attempt(id).map(|(_, attempt)| attempt);
     let agent = attempt.and_then(|attempt| attempt.agent.as_deref());
     hank.agent_options(codon)
@@ -200,7 +200,7 @@ fn left_out((hank, codon): (&Hank, &CodonConfig), id: &CodonId, heard: &Heard) -
 
 impl RequiresReport {
     /// Returns what a codon must have done, and whether it has.
-    fn of(hank: &Hank, config: &CodonConfig, record: &CodonExecution, heard: &Heard) -> Option<Self> {
+    fn of(hank: &Hank, config: &CodonConfig, record: &CodonExecution, heard: &JournalFacts) -> Option<Self> {
         let required = hank.required_of(config);
         let is_said = |required: &&Requires| required.needs_files() || matches!(required, Requires::Nothing);
         let required = required.filter(is_said)?;
