@@ -63,7 +63,8 @@ pub(super) fn directory(execution: &Path) -> Vec<Finding> {
     findings
 }
 
-/// Checks whether the folder of spare records is writable: from there hankweave puts back files of the record that an agent removes (P11). `None` if it is.
+/// Checks whether the folder of spare records is writable: from there hankweave puts back files of the record that an agent removes (P11). `None` if nothing is
+/// wrong.
 fn spare_record() -> Option<Finding> {
     let records = records_folder(&Environment::of_process())?;
     let error = access(nearest(&records), Access::WRITE_OK | Access::EXEC_OK).err()?;
