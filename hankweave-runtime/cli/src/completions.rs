@@ -144,7 +144,7 @@ fn operations() -> Vec<CompletionCandidate> {
 fn agents() -> Vec<CompletionCandidate> {
     let world = World::with_environment(Environment::of_process());
     let drivers = DriverSet::built_in(&ProcessHost::new(&world));
-    // These two need a command line, which only the hank can give.
+    // These two need a command line, as in `--agent '{"acp": ["program"]}'`, so the bare name is no value.
     candidates(
         drivers
             .names()

@@ -232,7 +232,7 @@ impl Detachment {
     /// Leaves the session of the terminal.
     pub(crate) fn start() -> Result<Self, CliError> {
         let detach = || -> io::Result<Self> {
-            // Fails for a process that leads its session already, as when it was started by hand: that one has no session to leave.
+            // Fails for the leader of a process group, as when this process was started by hand: it then stays in its session.
             let _ = setsid();
             let reports = io::stdin().as_fd().try_clone_to_owned()?;
             dup2_stdin(File::open("/dev/null")?)?;

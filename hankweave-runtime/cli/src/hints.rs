@@ -29,7 +29,7 @@ const SETTINGS_FILE: &str = "hankweave.json";
 /// Command that follows a run whose directory is not known.
 pub(crate) const ATTACH_BY_ADDRESS: &str = "hankweave attach --url URL";
 
-/// Stands in a command for a hank whose path was never recorded.
+/// Stands in a command for a hank whose path is not known.
 const UNKNOWN: &str = "HANK";
 
 /// Commands about a run and its execution directory.
@@ -311,7 +311,8 @@ impl HintCommands {
         self.run.options.iter().any(|option| option.name == "detach")
     }
 
-    /// Returns the hint for a command that a live run refused with this error code; `None` if the refusal's own hint names no command.
+    /// Returns the hint for a command that a live run refused with this error code; `None` where the
+    /// refusal's own hint is good enough.
     pub(crate) fn instead_of(&self, code: &str) -> Option<String> {
         match code {
             "UNKNOWN_CODON" => Some(format!(
@@ -360,7 +361,7 @@ fn remembered(here: &Path, execution: &Path) -> Invocation {
     let hank = match hank.filter(|hank| is_file(hank)) {
         Some(hank) => shortest_name(hank),
         None if hank_files::find_in(&RealDisk, execution).is_ok() => execution.to_owned(),
-        // A run of a version that recorded no path of the hank.
+        // The recorded hank no longer exists, or an old version recorded none.
         None => PathBuf::from(UNKNOWN),
     };
     let is_in_hank = is_execution(&folder_in(here, &hank));

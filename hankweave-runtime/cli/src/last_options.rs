@@ -24,7 +24,7 @@ pub(crate) fn kept(options: &[GivenOption]) -> Option<String> {
     (!options.is_empty()).then(|| format!("as in the last run here: {words}; --forget leaves that out"))
 }
 
-/// Returns the notice for a run, given by `hints`, whose `--agent` is not that of the last run. For the caller to show if completed codons count.
+/// Returns the notice for a run, given by `hints`, that continues a last run with another `--agent`.
 pub(crate) fn other_agent(execution: &Path, hints: &HintCommands) -> Option<String> {
     let last = HintCommands::about(execution);
     let agent = last

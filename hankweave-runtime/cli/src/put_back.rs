@@ -1,4 +1,5 @@
-//! Puts back a record that an agent has removed, before a command reads it. A run keeps spare links to the files of its record outside the directory.
+//! Puts back a record that an agent has removed, before a command reads it. A run keeps a spare record outside the
+//! directory, from which this one is completed.
 
 use std::path::Path;
 

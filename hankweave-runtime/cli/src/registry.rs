@@ -331,8 +331,8 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
     let hint = match error {
         TaskError::FolderTaken { .. } => FOLDER_TAKEN.to_owned(),
         TaskError::FilesElsewhere { id, folder, machine } => {
-            let of_others = Some(machine.as_str()).filter(|machine| *machine != machine_name());
-            begun_elsewhere::hint(place, id, folder, of_others)
+            let other_machine = Some(machine.as_str()).filter(|machine| *machine != machine_name());
+            begun_elsewhere::hint(place, id, folder, other_machine)
         }
         TaskError::TaskNotFound(_) => format!("`{}` lists the tasks", task_command(place, "task list")),
         TaskError::ResourceLocked { .. } => format!("`{}` lists the holders", task_command(place, "lock list")),

@@ -69,7 +69,7 @@ pub(super) fn money(status: &StatusView<'_>, view: &RunView) -> MoneyReport {
             .model
             .as_deref()
             .or(item.and_then(|item| item.model.as_deref()));
-        // An agent that a crash interrupted may have been in the middle of an answer, which costs more than is known.
+        // An agent that a crash interrupted may have been in the middle of an answer, which costs more than is known. During set-up no agent had started.
         let is_cut_off = attempt.state == AttemptState::Crashed && attempt.ended.is_none() && !in_set_up;
         let of_agent = (attempt.at_least && !attempt.sentinels_at_least) || is_cut_off;
         add(

@@ -81,7 +81,7 @@ struct RequiresReport {
     /// Whether the codon had them; `None` if that was not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     met: Option<bool>,
-    /// Number of the prompt in the newest attempt, from 1, that the effects were last checked after.
+    /// Number of the prompt in the newest attempt, from 1, after which the effects were last checked.
     #[serde(rename = "try")]
     number: u32,
     /// Number of times in all attempts that its agent was reminded of missing requirements.
