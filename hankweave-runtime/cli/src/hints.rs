@@ -186,7 +186,7 @@ impl HintCommands {
         let takes = repeated_by(subcommand);
         let is_repeated = |option: &&GivenOption| {
             let is_edited = changes.iter().any(|change| option.name == change.name());
-            // The next run in the directory has such an option without its being typed (RUN-41).
+            // The next run in the directory has such an option without its being typed.
             let is_remembered = option.scope() >= OptionScope::Directory && remembered.contains(option);
             takes(option) && !is_remembered && !is_edited
         };

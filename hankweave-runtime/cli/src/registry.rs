@@ -41,7 +41,7 @@ pub(crate) struct Registry {
     /// Files of the tasks.
     pub(crate) layers: TaskLayers,
     pub(crate) world: World,
-    /// Address of the registry: `sqlite:PATH` or `postgres://…`.
+    /// Address of the registry: `sqlite:PATH` or a `postgres` URL.
     pub(crate) url: String,
     /// Options of the command that named the registry and the folder of tasks.
     place: RegistryArgs,

@@ -1,4 +1,4 @@
-//! Settings of the export, from the environment variables of OpenTelemetry (`OTEL_…`).
+//! Settings of the export, from the environment variables of OpenTelemetry (`OTEL_*`).
 
 use hankweave_runtime::world::environment::Environment;
 use serde_json::Value;
