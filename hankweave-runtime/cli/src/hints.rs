@@ -170,7 +170,7 @@ impl HintCommands {
             directory = Some(folder_of(&run.hank));
         }
         let (hank, execution) = match directory {
-            // `hankweave run DIR` says it all.
+            // `hankweave run DIR` alone finds hank and directory.
             Some(directory) if self.is_found_by(&directory, last.as_ref()) => (directory, None),
             directory => (run.hank.clone(), directory),
         };

@@ -245,13 +245,13 @@ impl Registry {
     /// Returns where the files of a begun task are that this folder lacks, in words (TASK-127).
     pub(crate) fn begun_elsewhere(&self, row: &TaskRow) -> Option<String> {
         let missing = self.layers.missing(row)?;
-        let place = || match missing.is_of_machine {
+        let location = || match missing.is_of_machine {
             true => format!("in {}", missing.location.folder),
             false => begun_elsewhere::place(&missing.location),
         };
         Some(match row.record.status() {
             // Without advice how to continue: a completed task does not, and a running one does by itself.
-            TaskStatus::Completed | TaskStatus::Running => format!("its files are {}", place()),
+            TaskStatus::Completed | TaskStatus::Running => format!("its files are {}", location()),
             _ => begun_elsewhere::words(&self.place, row.id(), &missing),
         })
     }

@@ -26,8 +26,10 @@ use crate::terminal::report::{
 };
 use crate::terminal::screen::{SafeText, print_stderr, with_local_times};
 
+/// Prints the thread up to the newest run, or up to the run that the arguments name.
 pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, CliError> {
     let document = state::read(&args.document)?;
+    // Checkpoints that exist; without them every recorded one counts as existing.
     let known = match args.no_checkpoint_validation {
         true => None,
         false => state::known_checkpoints(&args.document, &document, args.known_checkpoints.as_deref())?,
@@ -52,7 +54,6 @@ pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Cl
         });
     }
     let mut text = SafeText::default();
-    // Writing to a String cannot fail.
     let pending = document.pending_rollback.as_ref().filter(|_| args.run.is_none());
     let (file, execution) = (args.document.state.as_deref(), &args.document.execution.execution);
     let view = ThreadView {
@@ -75,6 +76,7 @@ pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Cl
         },
         all: state::history_command(&args.document),
     };
+    // Writing to a text cannot fail.
     let _ = view.write(&mut text, pending);
     output::print_lines(text)?;
     Ok(ExitCode::SUCCESS)
