@@ -33,6 +33,7 @@ use crate::terminal::output;
 use crate::terminal::prompt_line::{PromptForm, PromptLine};
 use crate::terminal::screen::print_stderr;
 
+/// Grants or denies the approval that a codon waits for: through the live run if there is one, else in the record, for the next run.
 pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, CliError> {
     logging::install(global);
     let execution = args.execution();
@@ -82,7 +83,7 @@ async fn answer(args: &ApproveArgs) -> Result<CodonId, CliError> {
     let opened = OpenDirectory::open(World::real(), execution, &options)
         .await
         .map_err(|error| open_failure(&error, &hints))?;
-    let answered = match asked(args, &opened, &hints) {
+    let answered = match codon_to_answer(args, &opened, &hints) {
         Ok(codon) => {
             let recorded = opened
                 .answer(&codon, !args.deny, args.reason.clone(), (None, None))
@@ -104,8 +105,13 @@ fn failure(error: &TransitionError) -> CliError {
     }
 }
 
-/// Returns the codon that waits for an approval, which must be the one that was named.
-fn asked(args: &ApproveArgs, opened: &OpenDirectory, hints: &HintCommands) -> Result<CodonId, CliError> {
+/// Returns the codon that waits for an approval. Refuses if that is not the codon named in the arguments, or if the approval is granted already.
+fn codon_to_answer(
+    args: &ApproveArgs,
+    opened: &OpenDirectory,
+    hints: &HintCommands,
+) -> Result<CodonId, CliError> {
+    // The codon that waits for an approval, or the codon that may start.
     let (waits, starts) = match decision(args.execution(), &opened.state()) {
         Some(Decision::Ask(entry)) => (Some(entry.codon_id), None),
         Some(Decision::Blocked(BlockedBy::Denied(id))) => (Some(id), None),
@@ -117,11 +123,11 @@ fn asked(args: &ApproveArgs, opened: &OpenDirectory, hints: &HintCommands) -> Re
         Err(CliError::new(CliErrorKind::Failed, message).hint(format!("`{status}` says what is next")))
     };
     let state = opened.state();
-    let granted = state.approval.as_ref().filter(|answer| {
+    let already_granted = state.approval.as_ref().filter(|answer| {
         let is_meant = args.codon().is_none_or(|named| *named == answer.codon_id);
         answer.granted && is_meant && starts.as_ref() == Some(&answer.codon_id)
     });
-    if let Some(answer) = granted {
+    if let Some(answer) = already_granted {
         let (id, words) = (&answer.codon_id, answer_words(true, answer.by.as_deref(), None));
         let hint = match args.deny {
             true => format!(
@@ -142,10 +148,10 @@ fn asked(args: &ApproveArgs, opened: &OpenDirectory, hints: &HintCommands) -> Re
     }
 }
 
-/// Pause between two looks for keys while another program has the terminal.
-const AWAY: Duration = Duration::from_millis(200);
+/// Pause between two checks for keys while another program has the terminal.
+const TERMINAL_AWAY: Duration = Duration::from_millis(200);
 
-/// The answers of the person at the terminal of a run to what waits for an approval.
+/// Turns keys typed in the terminal of a run into answers to its questions for an approval.
 #[derive(Debug)]
 pub(crate) struct Answers {
     commander: Commander,
@@ -161,7 +167,7 @@ impl Answers {
         }
     }
 
-    /// Returns the question, for the view that it follows.
+    /// Returns the line of the question, which the screen of the run draws and keeps up to date.
     pub(crate) fn prompt(&self) -> &Arc<PromptLine> {
         &self.prompt
     }
@@ -172,7 +178,7 @@ impl Answers {
         key().await
     }
 
-    /// Takes a key, or that none came for a moment; returns whether it was for the question.
+    /// Handles a key, or with `None` that no key came for a moment; returns whether the question has used it.
     pub(crate) async fn press(&self, key: Option<u8>) -> bool {
         match self.prompt.press(key) {
             PromptKey::Ignored => return false,
@@ -191,7 +197,7 @@ impl Answers {
 async fn key() -> Option<u8> {
     let keyboard = keyboard::is_ours().then(Keyboard::of_stdin).flatten();
     let Some(keyboard) = keyboard else {
-        tokio::time::sleep(AWAY).await;
+        tokio::time::sleep(TERMINAL_AWAY).await;
         return None;
     };
     keyboard.key().await.ok().flatten()

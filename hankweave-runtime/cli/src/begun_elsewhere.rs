@@ -1,4 +1,6 @@
-//! Task whose files are in another folder of tasks, in words: where they are, and what to type (TASK-125, TASK-127).
+//! Messages about a task that was started in another folder of tasks: where its files are, and what to type (TASK-125, TASK-127).
+//!
+//! `registry` is the options of the user's command that name the registry and the folder of tasks; the suggested commands repeat them.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -10,15 +12,15 @@ use hankweave_tasks::layers::{LeaveReason, MissingFiles};
 use crate::args::RegistryArgs;
 use crate::hints::task_command;
 
-/// Returns the line of a worker about a task that it leaves to others; `is_first` says that the worker has named none whose folder is taken before.
-pub(crate) fn left_alone(place: &RegistryArgs, id: &TaskId, why: &LeaveReason, is_first: bool) -> String {
+/// Returns the line of a worker about a task that it leaves to others. `is_first`: the first such line about a taken folder, which alone adds the advice.
+pub(crate) fn left_alone(registry: &RegistryArgs, id: &TaskId, why: &LeaveReason, is_first: bool) -> String {
     let why = match why {
-        LeaveReason::Missing(missing) => format!("{id} was {}", words(place, id, missing)),
+        LeaveReason::Missing(missing) => format!("{id} was {}", words(registry, id, missing)),
         LeaveReason::Taken(taken) if !is_first => taken.to_string(),
         LeaveReason::Taken(taken) => {
             let there = RegistryArgs {
                 tasks: Some(PathBuf::from("DIR")),
-                ..place.clone()
+                ..registry.clone()
             };
             format!(
                 "{taken}; `{}` takes the task, where DIR is the folder of this registry's tasks",
@@ -30,7 +32,7 @@ pub(crate) fn left_alone(place: &RegistryArgs, id: &TaskId, why: &LeaveReason, i
 }
 
 /// Returns the sentence about a task whose files are missing here.
-pub(crate) fn words(place: &RegistryArgs, id: &TaskId, missing: &MissingFiles) -> String {
+pub(crate) fn words(registry: &RegistryArgs, id: &TaskId, missing: &MissingFiles) -> String {
     let MissingFiles { location, .. } = missing;
     let begun = match missing.is_of_machine || missing.is_found {
         true => format!("begun in {}", location.folder),
@@ -38,18 +40,18 @@ pub(crate) fn words(place: &RegistryArgs, id: &TaskId, missing: &MissingFiles) -
     };
     format!(
         "{begun}: {}; {}",
-        continues(place, missing),
-        starts_anew(place, id)
+        continues(registry, missing),
+        starts_anew(registry, id)
     )
 }
 
-/// Returns what continues the task with the work that is done.
-pub(crate) fn continues(place: &RegistryArgs, missing: &MissingFiles) -> String {
+/// Returns what continues the task without losing the finished work.
+pub(crate) fn continues(registry: &RegistryArgs, missing: &MissingFiles) -> String {
     let MissingFiles { location, .. } = missing;
     if missing.is_found {
         let there = RegistryArgs {
             tasks: Some(PathBuf::from(&location.folder)),
-            ..place.clone()
+            ..registry.clone()
         };
         return format!("`{}` continues it", task_command(&there, "worker"));
     }
@@ -70,26 +72,26 @@ pub(crate) fn place(FilesLocation { machine, folder }: &FilesLocation) -> String
     format!("in {folder} on {machine}")
 }
 
-/// Returns the hint for a command that needs the files; `of_others` is the machine that has them, if it is another one.
-pub(crate) fn hint(place: &RegistryArgs, id: &str, folder: &str, of_others: Option<&str>) -> String {
-    if let Some(machine) = of_others {
-        return format!("it can be typed on {machine}; {}", starts_anew(place, id));
+/// Returns the hint for a command that needs the files in `folder`; `other_machine` is the machine that has them, if it is not this one.
+pub(crate) fn hint(registry: &RegistryArgs, id: &str, folder: &str, other_machine: Option<&str>) -> String {
+    if let Some(machine) = other_machine {
+        return format!("it can be typed on {machine}; {}", starts_anew(registry, id));
     }
     let there = RegistryArgs {
         tasks: Some(PathBuf::from(folder)),
-        ..place.clone()
+        ..registry.clone()
     };
     format!(
         "name its folder on that machine with `--tasks`, as in `{}`; {}",
         task_command(&there, &format!("task show {id}")),
-        starts_anew(place, id)
+        starts_anew(registry, id)
     )
 }
 
-/// Returns the command with which the task starts anew where its files are not.
-fn starts_anew(place: &RegistryArgs, id: impl Display) -> String {
+/// Returns the advice to start the task anew, without its files.
+fn starts_anew(registry: &RegistryArgs, id: impl Display) -> String {
     format!(
         "`{}` starts it anew and pays for its codons again",
-        task_command(place, &format!("task resume {id} --anew"))
+        task_command(registry, &format!("task resume {id} --anew"))
     )
 }

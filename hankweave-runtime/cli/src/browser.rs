@@ -15,16 +15,16 @@ use hankweave_runtime::world::environment::{find_program, umask_of_user};
 use hankweave_runtime::world::process::{MARKER_VARIABLE, SPARED_MARKER, child_environment};
 use tokio::process::{Child, Command};
 
-/// Opens a file with what the user has chosen for it.
+/// Program that opens a file with the application that the user has chosen for it.
 const OPENER: &str = "xdg-open";
 
-/// The file in the state directory.
+/// Name of the file that redirects to the page, in the state directory.
 const FILE: &str = "page.html";
 
 /// Shell command that starts the browser with the user's umask. With the umask of hankweave, other users could not read what the browser downloads.
 const WITH_UMASK: &str = r#"umask "$0" && exec "$@""#;
 
-/// The page on its way into a browser; the file goes when this is dropped.
+/// The page while a browser opens it. Dropping this removes the file that redirects to it.
 #[derive(Debug)]
 pub(crate) struct Browser {
     file: PathBuf,
@@ -45,13 +45,13 @@ impl Browser {
             io::Error::new(io::ErrorKind::NotFound, message)
         })?;
         let file = state_dir.join(FILE);
-        disk::replace(&*world.disk, &file, way_to(address).as_bytes())?;
-        let opener = opener(world, &program, &file).inspect_err(|_| remove(&*world.disk, &file))?;
+        disk::replace(&*world.disk, &file, redirect_to(address).as_bytes())?;
+        let opener = start_opener(world, &program, &file).inspect_err(|_| remove(&*world.disk, &file))?;
         let disk = Arc::clone(&world.disk);
         Ok(Self { file, disk, opener })
     }
 
-    /// Waits until the program that opens files is done; says whether it did what it should.
+    /// Waits until the program that opens files has ended; returns whether it reported success.
     pub(crate) async fn opened(&mut self) -> bool {
         // A sweep may have reaped the process: its exit status is unknown then.
         self.opener.wait().await.is_ok_and(|status| status.success())
@@ -66,7 +66,7 @@ impl Drop for Browser {
 
 /// Starts the program that opens the page. The browser belongs to the user, not to the run: it is in a group of its own, and its mark distinguishes
 /// it from processes that an agent has left running.
-fn opener(world: &World, program: &Path, file: &Path) -> io::Result<Child> {
+fn start_opener(world: &World, program: &Path, file: &Path) -> io::Result<Child> {
     let mark = BTreeMap::from([(MARKER_VARIABLE.to_owned(), SPARED_MARKER.to_owned())]);
     Command::new("/bin/sh")
         .args([
@@ -84,7 +84,8 @@ fn opener(world: &World, program: &Path, file: &Path) -> io::Result<Child> {
         .spawn()
 }
 
-fn way_to(address: &str) -> String {
+/// Returns the text of the file.
+fn redirect_to(address: &str) -> String {
     format!(
         "<!doctype html>\n<meta charset=\"utf-8\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
          <meta http-equiv=\"refresh\" content=\"0; url={address}\">\n<title>hankweave</title>\n"

@@ -1,4 +1,4 @@
-//! `hankweave cleanup` (CLI-42)
+//! `hankweave cleanup` (CLI-42): removes the logs of old runs and the checkpoints that nothing else needs, after showing them and asking.
 
 use std::fmt::Write;
 use std::io::{self, BufRead, IsTerminal};
@@ -31,7 +31,7 @@ pub(crate) fn cleanup(global: &Global, args: &CleanupArgs) -> Result<ExitCode, C
     runtime()?.block_on(perform(global, args, &log))
 }
 
-/// Performs a cleanup. The directory is ours from the offer to the end, so nothing else is removed than was shown.
+/// Opens the directory, performs the cleanup and closes it. The directory is ours from the offer to the end, so nothing else is removed than was shown.
 async fn perform(global: &Global, args: &CleanupArgs, log: &ServerLog) -> Result<ExitCode, CliError> {
     let (world, hints) = (World::real(), HintCommands::about(&args.execution.execution));
     let mut options = RunOptions::default();
@@ -64,14 +64,14 @@ async fn clean(
 ) -> Result<ExitCode, CliError> {
     let plan = opened.plan_cleanup(rule).await;
     let plan = plan.map_err(|error| failure(&error, hints))?;
-    let is_told = !global.json() && !global.quiet;
-    if is_told {
+    let shows_offer = !global.json() && !global.quiet;
+    if shows_offer {
         output::print_lines(offer(&plan))?;
     }
     if args.dry_run {
         return report(global, &plan, None);
     }
-    if !plan.is_empty() && !args.yes && !is_meant(hints)? {
+    if !plan.is_empty() && !args.yes && !is_confirmed(hints)? {
         print_stderr("nothing was removed\n");
         return Ok(ExitCode::SUCCESS);
     }
@@ -109,7 +109,7 @@ fn offer(plan: &CleanupPlan) -> String {
 }
 
 /// Largest number of checkpoints that are named.
-const MOST: usize = 12;
+const MOST_NAMED: usize = 12;
 
 fn write_offer(text: &mut String, plan: &CleanupPlan) -> std::fmt::Result {
     if plan.is_empty() {
@@ -131,10 +131,10 @@ fn write_offer(text: &mut String, plan: &CleanupPlan) -> std::fmt::Result {
     let names: Vec<&str> = plan
         .checkpoints
         .iter()
-        .take(MOST)
+        .take(MOST_NAMED)
         .map(|sha| sha.short())
         .collect();
-    let more = match plan.checkpoints.len().saturating_sub(MOST) {
+    let more = match plan.checkpoints.len().saturating_sub(MOST_NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
@@ -147,7 +147,7 @@ fn write_offer(text: &mut String, plan: &CleanupPlan) -> std::fmt::Result {
     )
 }
 
-/// Writes the leftovers that go without a named checkpoint: parts of interrupted work.
+/// Writes how much goes although no checkpoint does: parts of checkpoints that interrupted work has left.
 fn write_unneeded(text: &mut String, plan: &CleanupPlan) -> std::fmt::Result {
     match plan.checkpoint_bytes {
         0 => Ok(()),
@@ -155,8 +155,8 @@ fn write_unneeded(text: &mut String, plan: &CleanupPlan) -> std::fmt::Result {
     }
 }
 
-/// Asks on a terminal; no answer means no.
-fn is_meant(hints: &HintCommands) -> Result<bool, CliError> {
+/// Asks on a terminal whether to remove; an empty answer means no.
+fn is_confirmed(hints: &HintCommands) -> Result<bool, CliError> {
     let stdin = io::stdin();
     if !stdin.is_terminal() || !io::stderr().is_terminal() {
         let message = "nothing is removed without an answer, and nobody can be asked here";
@@ -173,6 +173,7 @@ fn is_meant(hints: &HintCommands) -> Result<bool, CliError> {
     Ok(answered.is_ok() && matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
+/// Prints the result; `cleaned` is `None` for a dry run.
 fn report(
     global: &Global,
     plan: &CleanupPlan,

@@ -1,4 +1,4 @@
-//! Commands to a live run, typed into the program that runs it.
+//! Commands to a live run, typed into the terminal of `hankweave run`, which reads them line by line from its standard input.
 
 use std::convert::Infallible;
 
@@ -15,16 +15,18 @@ use crate::terminal::screen::print_stderr;
 const HELP: &str = "next | approve | deny [REASON] | redo | start ID [--skip-rig] | skip | stop [REASON] (by force) | rollback SHA | rollback last-success | \
                     rollback codon ID | quit";
 
-/// A line of input.
+/// Meaning of a line of input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum StdinCommand {
+    /// An empty line.
     Nothing,
     Command(RunCommand),
     Quit,
     Unknown,
 }
 
-/// Reads commands from standard input, one per line, and prints the outcome of each. The end of the input changes nothing.
+/// Reads commands from standard input, one per line, and prints the outcome of each. Never returns, also at the end of the input and
+/// without a `commander`, so that the caller can wait for it next to the run.
 pub(crate) async fn obey(
     commander: Option<Commander>,
     shutdown: Shutdown,
@@ -35,7 +37,7 @@ pub(crate) async fn obey(
     };
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(line)) = lines.next_line().await {
-        match read(&line) {
+        match parse(&line) {
             StdinCommand::Nothing => {}
             StdinCommand::Unknown => print_stderr(format!("commands: {HELP}\n")),
             StdinCommand::Quit => shutdown.request(StopCause::Request),
@@ -58,7 +60,7 @@ pub(crate) async fn obey(
     std::future::pending().await
 }
 
-fn read(line: &str) -> StdinCommand {
+fn parse(line: &str) -> StdinCommand {
     let words: Vec<&str> = line.split_whitespace().collect();
     let roll_back = |target| {
         StdinCommand::Command(RunCommand::RollBack {
@@ -112,9 +114,9 @@ mod tests {
                 reason: reason.map(str::to_owned),
             })
         };
-        assert_eq!(read("  next "), StdinCommand::Command(RunCommand::Next));
+        assert_eq!(parse("  next "), StdinCommand::Command(RunCommand::Next));
         assert_eq!(
-            (read("stop"), read("stop it now")),
+            (parse("stop"), parse("stop it now")),
             (stop(None), stop(Some("it now")))
         );
         let back = |target| {
@@ -124,20 +126,20 @@ mod tests {
             })
         };
         assert_eq!(
-            read("rollback 12AB"),
+            parse("rollback 12AB"),
             back(RollbackTarget::Checkpoint("12ab".to_owned()))
         );
-        assert_eq!(read("rollback last-success"), back(RollbackTarget::LastSuccess));
+        assert_eq!(parse("rollback last-success"), back(RollbackTarget::LastSuccess));
         let end = RollbackTarget::Codon("a".parse().unwrap(), CodonPoint::End);
-        assert_eq!(read("rollback codon a"), back(end));
+        assert_eq!(parse("rollback codon a"), back(end));
         let start = |skip_rig| {
             let codon_id = "a#1".parse().unwrap();
             StdinCommand::Command(RunCommand::Start { codon_id, skip_rig })
         };
-        assert_eq!(read("start a#1"), start(false));
-        assert_eq!(read("start a#1 --skip-rig"), start(true));
+        assert_eq!(parse("start a#1"), start(false));
+        assert_eq!(parse("start a#1 --skip-rig"), start(true));
         assert_eq!(
-            (read(""), read("quit")),
+            (parse(""), parse("quit")),
             (StdinCommand::Nothing, StdinCommand::Quit)
         );
         for unknown in [
@@ -149,7 +151,7 @@ mod tests {
             "rollback",
             "rollback codon ../x",
         ] {
-            assert_eq!(read(unknown), StdinCommand::Unknown, "{unknown}");
+            assert_eq!(parse(unknown), StdinCommand::Unknown, "{unknown}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `hankweave completions`, what a shell asks for then, and `hankweave man`
+//! `hankweave completions`, the candidates that a shell asks for at each press of Tab, and `hankweave man`.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -23,10 +23,10 @@ use crate::state::read_execution;
 use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::output;
 
-/// A shell sets it when it asks what could come next.
+/// Variable that a shell sets when it asks what could come next.
 const VARIABLE: &str = "HANKWEAVE_COMPLETE";
 
-/// Answers a shell that asks what could come next, and ends the program then (CLI-28).
+/// Answers a shell that asks what could come next, and ends the program then; otherwise does nothing (CLI-28).
 pub(crate) fn answer() {
     CompleteEnv::with_factory(command).var(VARIABLE).complete();
 }
@@ -51,7 +51,7 @@ type Completer = (
     fn() -> Vec<CompletionCandidate>,
 );
 
-const OFFERS: &[Completer] = &[
+const COMPLETERS: &[Completer] = &[
     (&["run"], "agent", agents),
     (&["run"], "model", models),
     (&["validate"], "agent", agents),
@@ -78,22 +78,29 @@ const OFFERS: &[Completer] = &[
     (&["task", "delete"], "id", tasks),
 ];
 
+/// Returns the program's arguments with the candidates of each.
 fn command() -> Command {
-    let with = |command: Command, (path, argument, offer): &Completer| add(command, path, argument, *offer);
-    OFFERS.iter().fold(args::command(), with)
+    let mut command = args::command();
+    for (path, argument, candidates) in COMPLETERS {
+        command = with_candidates(command, path, argument, *candidates);
+    }
+    command
 }
 
-fn add(
+/// Adds candidates to the argument of the subcommand at `path`.
+fn with_candidates(
     command: Command,
     path: &[&'static str],
     argument: &'static str,
-    offer: fn() -> Vec<CompletionCandidate>,
+    candidates: fn() -> Vec<CompletionCandidate>,
 ) -> Command {
     match path.split_first() {
-        Some((name, rest)) => command.mut_subcommand(name, |inner| add(inner, rest, argument, offer)),
+        Some((name, rest)) => {
+            command.mut_subcommand(name, |inner| with_candidates(inner, rest, argument, candidates))
+        }
         // `mut_arg` would move a positional argument to the end.
         None => command.mut_args(|known| match known.get_id() == argument {
-            true => known.add(ArgValueCandidates::new(offer)),
+            true => known.add(ArgValueCandidates::new(candidates)),
             false => known,
         }),
     }
@@ -137,7 +144,7 @@ fn operations() -> Vec<CompletionCandidate> {
 fn agents() -> Vec<CompletionCandidate> {
     let world = World::with_environment(Environment::of_process());
     let drivers = DriverSet::built_in(&ProcessHost::new(&world));
-    // A command is written into the hank.
+    // These two need a command line, as in `--agent '{"acp": ["program"]}'`, so the bare name is no value.
     candidates(
         drivers
             .names()

@@ -1,4 +1,6 @@
-//! `hankweave config`
+//! `hankweave config`, and how the other commands read their settings.
+//!
+//! Settings come in layers: command line, environment, hank, hankweave.json of the folder, that of the user, defaults.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -62,7 +64,8 @@ pub(crate) fn resolve(hank: Option<&Hank>, flags: &Flags) -> Result<Configuratio
     })
 }
 
-/// Reads all layers for what starts agents or calls models. What a remote has brought is refused until the user has accepted it (CLI-63).
+/// Reads all layers for a command that starts agents or calls models. Refuses settings that came from a remote and that start a program or say where a
+/// key is sent, until the user has accepted them (CLI-63).
 pub(crate) fn resolve_trusted(hank: Option<&Hank>, flags: &Flags) -> Result<Configuration, CliError> {
     let configuration = resolve(hank, flags)?;
     let names: Vec<&str> = configuration
@@ -73,16 +76,16 @@ pub(crate) fn resolve_trusted(hank: Option<&Hank>, flags: &Flags) -> Result<Conf
     if names.is_empty() {
         return Ok(configuration);
     }
-    let told = format!(
+    let message = format!(
         "hankweave.json came from a remote, and its {} starts a program or says where a key is sent",
         names.join(", ")
     );
-    Err(CliError::new(CliErrorKind::Usage, told).hint(
+    Err(CliError::new(CliErrorKind::Usage, message).hint(
         "nothing was started; look at `hankweave config`, and if you want all of that, say so once: `hankweave config --trust`",
     ))
 }
 
-/// Accepts what the hankweave.json of the working directory says.
+/// Notes that the user accepts what the hankweave.json of the working directory says.
 fn trust(configuration: &Configuration) -> Result<(), CliError> {
     let trusted = TrustedSettings::of(&RealDisk, &Environment::of_process(), Path::new("."));
     let accepted = trusted.accept(configuration.of_folder());
@@ -114,14 +117,14 @@ pub(crate) fn named_remote(world: &World) -> Result<Option<String>, CliError> {
         .map(|url| absolute(world, url)))
 }
 
-/// Returns the error for a folder's setting that only the user may make (CLI-62).
+/// Returns the error for a setting of the folder that only the user may make (CLI-62); `takes_it` names the flag or command that takes its value.
 pub(crate) fn refused(name: &str, takes_it: &str) -> CliError {
     let own = of_user(&Environment::of_process());
     let own = own.map_or_else(String::new, |file| {
         format!(", and {} in every folder", path_word(&file))
     });
-    let told = format!("hankweave.json of this folder names a {name}, and a folder may come from anybody");
-    CliError::new(CliErrorKind::Usage, told).hint(format!("if you know it, {takes_it} takes it{own}"))
+    let message = format!("hankweave.json of this folder names a {name}, and a folder may come from anybody");
+    CliError::new(CliErrorKind::Usage, message).hint(format!("if you know it, {takes_it} takes it{own}"))
 }
 
 /// Returns the world in which agents find their settings, and sentinels their models.

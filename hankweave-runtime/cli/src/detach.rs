@@ -44,7 +44,7 @@ const LOG_LIMIT: u64 = 16 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "type")]
 enum DetachReport {
-    /// The output goes to the log, from this length on.
+    /// The output goes to the log, which had this length in bytes before.
     Moved { from: u64 },
     /// The run works or waits.
     Begun(BegunDetached),
@@ -70,7 +70,7 @@ pub(crate) fn start(global: &Global, args: &RunArgs) -> Result<ExitCode, CliErro
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     runtime.block_on(async {
-        // Before the process exists: a signal that comes first ends this command alone, and any other one is passed on.
+        // Listens before the process exists: an earlier signal ends this command alone, and every later one is passed on.
         let signals = StopSignals::new().map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
         let (reports, mut process) = spawn().map_err(|error| {
             let message = format!("failed to start the process of the run: {error}");
@@ -91,20 +91,21 @@ fn spawn() -> io::Result<(tokio::net::UnixStream, Child)> {
     let program = environment
         .program()
         .ok_or_else(|| io::Error::other("the system does not tell where hankweave is"))?;
-    let (reports, theirs) = UnixStream::pair()?;
+    let (reports, child_end) = UnixStream::pair()?;
     reports.set_nonblocking(true)?;
     let process = Command::new(program)
         .args(detached_arguments())
-        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdin(Stdio::from(OwnedFd::from(child_end)))
         .spawn()?;
     Ok((tokio::net::UnixStream::from_std(reports)?, process))
 }
 
-/// Reports of a process until its run is under way, or until it has no more.
+/// Reports of a process until its run is under way, or until the process has closed the socket.
 #[derive(Debug, Default)]
 struct AwaitedStart {
-    /// Length of the log before the output went there.
+    /// Length of the log in bytes before the output went there; `None` as long as it goes to the terminal.
     from: Option<u64>,
+    /// `None` if the process reported no run, or a signal was passed on.
     begun: Option<BegunDetached>,
 }
 
@@ -124,7 +125,7 @@ impl StopSignals {
     }
 }
 
-/// Waits for the run. Signals to this command are passed on: then the end of the process is what counts.
+/// Waits for the reports. Passes signals to this command on to the process; after one, only the end of the process counts, not its report of a run.
 async fn until_begun(
     reports: tokio::net::UnixStream,
     process: &Child,
@@ -133,7 +134,7 @@ async fn until_begun(
     let pid = process
         .id()
         .and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-    // One that has just ended has no use for a signal.
+    // Fails if the process has just ended; then no signal is needed.
     let pass_on = |signal| pid.is_some_and(|pid| kill_process(pid, signal).is_ok());
     let mut lines = BufReader::new(reports).lines();
     let (mut awaited, mut is_stopped) = (AwaitedStart::default(), false);
@@ -228,10 +229,10 @@ pub(crate) struct Detachment {
 }
 
 impl Detachment {
-    /// Leaves the session of the terminal. `asks`: a codon of the hank waits for an approval.
+    /// Leaves the session of the terminal.
     pub(crate) fn start() -> Result<Self, CliError> {
-        let begun = || -> io::Result<Self> {
-            // A process that leads its session already, as when it was started by hand, has none to leave.
+        let detach = || -> io::Result<Self> {
+            // Fails for the leader of a process group, as when this process was started by hand: it then stays in its session.
             let _ = setsid();
             let reports = io::stdin().as_fd().try_clone_to_owned()?;
             dup2_stdin(File::open("/dev/null")?)?;
@@ -241,7 +242,7 @@ impl Detachment {
                 asks: false,
             })
         };
-        begun().map_err(|error| {
+        detach().map_err(|error| {
             CliError::new(CliErrorKind::Io, format!("failed to leave the terminal: {error}"))
         })
     }
@@ -252,7 +253,7 @@ impl Detachment {
         self
     }
 
-    /// Prints into the log of the directory from now on.
+    /// Prints into the log of the directory from now on, and reports this.
     pub(crate) fn move_output(&mut self, directory: &ExecutionDir) -> Result<(), CliError> {
         let path = directory.detached_log();
         let moved = DetachedLog::open(path.clone()).and_then(|log| {
@@ -274,8 +275,8 @@ impl Detachment {
         let _ = self.reports.write_all(&line);
     }
 
-    /// Reports the run once it works or waits, and keeps the log short as long as it lives. A run that ends before that, as after a denial, is not
-    /// reported.
+    /// Reports the run once it works or waits, and keeps the log short for as long as the run lives. A run that ends before it works or waits, as after a
+    /// denial, is not reported.
     pub(crate) async fn attend(mut self, mut events: Subscription, run: impl Fn() -> Option<RunId>) {
         let mut is_under_way = false;
         while !is_under_way && let Ok(Some(delivery)) = events.next().await {
@@ -310,7 +311,7 @@ fn works_or_waits(entry: &JournalEntry) -> bool {
     }
 }
 
-/// Returns the note of a detached run about a codon on which a terminal would have been asked where to continue.
+/// Returns the note of a detached run about a codon after which a run on a terminal would ask where to continue.
 pub(crate) async fn unasked_question(hankweave: &Hankweave) -> Option<String> {
     let trouble = hankweave.trouble().await.ok()??;
     let codon = &trouble.codon;
@@ -374,7 +375,7 @@ impl DetachedLog {
     }
 }
 
-/// Opens a log for appending. A link in its place would lead the output elsewhere.
+/// Opens a log for appending. Fails for a link in its place, which would lead the output elsewhere.
 fn open_log(path: &Path) -> io::Result<File> {
     let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
     OpenOptions::new()

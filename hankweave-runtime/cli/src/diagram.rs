@@ -1,4 +1,4 @@
-//! `hankweave diagram`
+//! `hankweave diagram`: prints a state machine of hankweave as a diagram.
 
 use std::process::ExitCode;
 

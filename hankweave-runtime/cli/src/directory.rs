@@ -1,4 +1,5 @@
-//! Looking at an execution directory.
+//! Facts about an execution directory that commands look up: whether it is one, which process works in it and whether that is suspended, and the last
+//! sign of life of a run. Nothing of the record is written, except that removed files are put back.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use crate::terminal::report::RunProcess;
 use crate::terminal::suspended_run::SuspendedRun;
 
 /// Interval at which a client checks whether its run is suspended.
-const LOOK: Duration = Duration::from_millis(500);
+const SUSPENSION_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Returns the state directory of an execution directory, for commands that only read. Files that an agent removed before its run was killed are put
 /// back first.
@@ -57,7 +58,8 @@ pub(crate) fn is_served(execution: &Path) -> bool {
     holder(execution).is_some()
 }
 
-/// Returns the process of the newest run of a document. A state file alone says nothing about processes, so one may work on it.
+/// Returns what the process of the newest run does. With `state`, a state file without its directory, a process is assumed to work on it: the file says
+/// nothing about processes.
 pub(crate) fn process_of(state: Option<&Path>, execution: &Path) -> RunProcess {
     match (state, holder(execution)) {
         (Some(_), _) => RunProcess::Working,
@@ -80,7 +82,7 @@ pub(crate) fn copied_at(execution: &Path) -> Option<Timestamp> {
 /// Returns advice about a process that asks a question in its terminal before it begins.
 pub(crate) fn answer_there(pid: u32) -> String {
     match SystemIdentity.is_suspended(pid) {
-        // Continued from elsewhere it would read its terminal in the background, which suspends it again.
+        // A `kill -CONT` would not help: the process would read its terminal in the background, which suspends it again.
         true => format!(
             "it asks a question in its terminal, and is suspended: `fg` there asks again, `kill -KILL {pid}` ends it; nothing has begun"
         ),
@@ -90,13 +92,13 @@ pub(crate) fn answer_there(pid: u32) -> String {
     }
 }
 
-/// Returns the advice about the process that has this execution directory, if it asks a question in its terminal.
+/// Returns this advice about the process that works in an execution directory, if the process asks a question.
 pub(crate) fn question_there(execution: &Path) -> Option<String> {
     let asking = holder(execution).filter(|holder| holder.asking)?;
     Some(answer_there(asking.pid))
 }
 
-/// Logs that the note about an open question was not written to the lock file. That is no reason to fail: the next step of the run finds a lost lock.
+/// Logs if the note that a question is open could not be written to the lock file. That is no reason to fail: the next step of the run finds a lost lock.
 pub(crate) fn noted_question(noted: Result<(), LockError>) {
     if let Err(error) = noted {
         tracing::debug!("the lock file was not written: {error}");
@@ -110,13 +112,13 @@ pub(crate) fn last_sign(execution: &Path) -> Option<Timestamp> {
     inspect::last_sign(&RealDisk, &ExecutionDir::new(execution.to_owned()), heartbeat)
 }
 
-/// Returns the least time at work of the open codon of a run whose process no longer exists.
+/// Returns how long at least an open codon has worked whose process no longer exists.
 pub(crate) fn lived(execution: &Path, codon: &CodonExecution) -> Option<Duration> {
     let dir = ExecutionDir::new(execution.to_owned());
     Some(inspect::lived(&RealDisk, &dir, codon, last_sign(execution)?))
 }
 
-/// Returns the run that works in this execution directory, if it is suspended, as by Ctrl+Z: since its last sign of life.
+/// Returns the run that works in this execution directory, if it is suspended, as by Ctrl+Z; it counts as suspended since its last sign of life.
 pub(crate) fn suspended(execution: &Path) -> Option<SuspendedRun> {
     let pid = holder(execution)?.pid;
     let since = || last_sign(execution).unwrap_or_else(|| SystemClock.now());
@@ -125,18 +127,18 @@ pub(crate) fn suspended(execution: &Path) -> Option<SuspendedRun> {
         .then(|| SuspendedRun::new(pid, since()))
 }
 
-/// Looks for as long as a client follows a run whether that is suspended, and reports each change.
+/// Watches whether a run is suspended, and reports each change. Never returns: the caller drops it when it no longer follows the run.
 pub(crate) async fn watch_suspension(
     execution: Option<&Path>,
     mut report: impl FnMut(Option<SuspendedRun>),
 ) -> Infallible {
     let Some(execution) = execution else {
-        // Only the machine of the run knows.
+        // The run is on another machine, and only that machine knows.
         return std::future::pending().await;
     };
     let mut before: Option<SuspendedRun> = None;
     loop {
-        sleep(LOOK).await;
+        sleep(SUSPENSION_INTERVAL).await;
         let found = suspended(execution).map(|found| match before {
             Some(known) if known.pid() == found.pid() => known,
             _ => SuspendedRun::new(found.pid(), SystemClock.now()),
@@ -148,14 +150,14 @@ pub(crate) async fn watch_suspension(
     }
 }
 
-/// A worker that is suspended, as by Ctrl+Z.
+/// A worker of which the process, its run, or both are suspended, as by Ctrl+Z.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SuspendedWorker {
-    /// Process to continue: the worker, or the run alone where only that is suspended.
+    /// Process to continue: the worker, or its run if only the run is suspended.
     pub(crate) pid: u32,
-    /// Process of its run.
+    /// Process of the worker's run.
     pub(crate) run: u32,
-    /// Whether its run is suspended as well.
+    /// Whether the run is suspended.
     pub(crate) with_run: bool,
 }
 
@@ -166,10 +168,11 @@ impl SuspendedWorker {
     }
 }
 
-/// Returns the worker of the run in this execution directory if one of both is suspended.
+/// Returns the worker of the run in this execution directory if the worker or the run is suspended.
 pub(crate) fn suspended_worker(execution: &Path) -> Option<SuspendedWorker> {
     let run = holder(execution)?.pid;
     let with_run = SystemIdentity.is_suspended(run);
+    // A run of a task is the child of its worker.
     let worker = SystemIdentity.parent(run);
     let worker = worker.filter(|pid| SystemIdentity.is_suspended(*pid));
     let pid = worker.or(with_run.then_some(run))?;

@@ -1,4 +1,4 @@
-//! Messages for errors of the library, with commands that help.
+//! Turns errors of the library into messages of the program: each function adds the exit code's kind and a hint with commands that help.
 
 use std::error::Error;
 use std::io;
@@ -33,6 +33,7 @@ pub(crate) fn hank_failure(error: &LoadHankError) -> CliError {
             continuing(folder).unwrap_or_else(|| init(folder)),
         ),
         LoadHankError::Missing { path } => {
+            // A missing `fix/hank.json` suggests the folder `fix`, a missing `fix.json` as well.
             let folder = match path.file_name() {
                 Some(name) if FILE_NAMES.iter().any(|known| name == *known) => path.parent().unwrap_or(path),
                 _ => &path.with_extension(""),
@@ -55,7 +56,7 @@ pub(crate) fn hank_failure(error: &LoadHankError) -> CliError {
     CliError::from_error(kind, error).hint(hint)
 }
 
-/// Returns how the run continues that has worked in a folder without a hank.
+/// Returns the hint for a folder without a hank in which a run has worked: how to continue that run.
 fn continuing(folder: &Path) -> Option<String> {
     RealDisk.metadata(&folder.join(STATE_DIR)).ok()?;
     let hints = HintCommands::about(folder);
@@ -67,13 +68,13 @@ fn continuing(folder: &Path) -> Option<String> {
     ))
 }
 
-/// Loads a hank; the hints about sentinels that an older system wrote name the command that converts them.
+/// Loads a hank, and adds what [`with_conversions`] adds.
 pub(crate) fn load_hank(path: &Path) -> Result<LoadedHank, CliError> {
     let loaded = hank_files::load(path).map_err(|error| hank_failure(&error))?;
     Ok(with_conversions(loaded))
 }
 
-/// Adds the command that converts them to the hints about sentinels that an older system wrote.
+/// Extends each hint about a sentinel file of an older system by the command that converts the file.
 pub(crate) fn with_conversions(mut loaded: LoadedHank) -> LoadedHank {
     if loaded.old_sentinels.is_empty() {
         return loaded;
@@ -93,7 +94,7 @@ pub(crate) fn with_conversions(mut loaded: LoadedHank) -> LoadedHank {
     loaded
 }
 
-/// Returns a hint with the command that converts a sentinel of an older system.
+/// Returns the part of a hint that names this command.
 pub(crate) fn conversion_of(file: &Path) -> String {
     let file = path_word(file);
     format!("`hankweave sentinel convert --write {file}` converts the whole file")
@@ -107,6 +108,7 @@ pub(crate) fn hank_with_mistakes(loaded: &LoadedHank) -> CliError {
     CliError::new(CliErrorKind::Input, message)
 }
 
+/// Hint about processes that did not end when they were killed.
 const SURVIVORS: &str = "they wait for the kernel, such as for a disk; try again when they are gone";
 
 pub(crate) fn open_failure(error: &OpenExecutionError, hints: &HintCommands) -> CliError {
@@ -188,7 +190,7 @@ pub(crate) fn open_failure(error: &OpenExecutionError, hints: &HintCommands) -> 
     }
 }
 
-/// Returns advice about a process that has the directory.
+/// Returns advice about another process that has locked the directory.
 fn held(hints: &HintCommands) -> String {
     if let Some(answer) = question_there(hints.execution()) {
         return answer;
@@ -260,7 +262,7 @@ pub(crate) fn run_failure(error: &RunError, hints: &HintCommands) -> CliError {
     }
 }
 
-/// Returns advice for a record with missing parts that could not be put back; `None` when the disk is to blame.
+/// Returns advice for a record of which files were removed or moved and could not be put back; `None` if no file is missing, so that the disk is to blame.
 fn lost_record(error: &(dyn Error + 'static), hints: &HintCommands) -> Option<String> {
     let (run, state_dir) = (hints.run(), hints.execution().join(STATE_DIR));
     let place = path_word(&state_dir);
@@ -290,10 +292,12 @@ fn lost_record(error: &(dyn Error + 'static), hints: &HintCommands) -> Option<St
     ))
 }
 
+/// Whether `is_it` is true of the error or of one of its causes.
 fn any_cause(error: &(dyn Error + 'static), is_it: &dyn Fn(&(dyn Error + 'static)) -> bool) -> bool {
     is_it(error) || error.source().is_some_and(|cause| any_cause(cause, is_it))
 }
 
+/// Returns the hint for a hank that has changed since the run was planned.
 fn changed_hank(hints: &HintCommands) -> String {
     format!(
         "undo the change; or `{}` continues as hank.json is now; or `{}` starts over, and the history stays",
@@ -302,7 +306,7 @@ fn changed_hank(hints: &HintCommands) -> String {
     )
 }
 
-/// Describes why a new plan does not fit either.
+/// Returns the hint for a changed hank that cannot be planned anew either (`--replan`), because of `why`.
 fn changed_hank_anew(why: &[ExpandError], hints: &HintCommands) -> String {
     match why {
         [
@@ -401,7 +405,7 @@ pub(crate) fn rollback_failure(error: &RollbackError, hints: &HintCommands) -> C
     }
 }
 
-/// Returns the command for an interrupted restore that cannot be finished: either way nothing is thrown away.
+/// Returns the two ways out of an interrupted restore that cannot be finished; neither discards anything.
 fn past_cut_off(safety: Option<&CheckpointSha>, hints: &HintCommands) -> String {
     let kept = safety.map_or_else(String::new, |safety| {
         format!("; the replaced files are kept in checkpoint {}", safety.short())

@@ -1,5 +1,5 @@
-//! Command lines: the arguments of a run as a value that prints itself as commands for a shell. Every hint that names a command
-//! gets it here, so that it can be pasted and does what it says (CLI-4).
+//! Commands in hints: [`HintCommands`] knows the arguments of a run and writes commands about that run. Every hint that names a command gets the command
+//! here, so that it can be pasted and does what it says (CLI-4).
 
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -23,23 +23,25 @@ use crate::terminal::shell::{path_word, valued};
 /// The variable that names an execution directory where no `-e` does.
 const EXECUTION_VARIABLE: &str = "HANKWEAVE_EXECUTION";
 
-/// The file with settings, which is read where one types.
+/// The file with settings; a command reads the one in its working directory.
 const SETTINGS_FILE: &str = "hankweave.json";
 
-/// Follows a run whose directory is not known.
+/// Command that follows a run whose directory is not known.
 pub(crate) const ATTACH_BY_ADDRESS: &str = "hankweave attach --url URL";
 
-/// Stands for a hank that nobody has noted the place of.
+/// Stands in a command for a hank whose path is not known.
 const UNKNOWN: &str = "HANK";
 
 /// Commands about a run and its execution directory.
 #[derive(Debug, Clone)]
 pub(crate) struct HintCommands {
-    /// Directory where the commands will be pasted; empty where that may be any, so that every path is absolute.
+    /// Directory where the commands will be pasted; empty if that may be any directory, so that every path is absolute.
     here: PathBuf,
-    /// Whether a command without `-e` means another directory than this one.
+    /// Whether a command without `-e` takes its directory from [`EXECUTION_VARIABLE`], so that every command needs `-e`.
     is_elsewhere: bool,
+    /// Directory that the commands are about.
     execution: PathBuf,
+    /// Arguments of the run that the commands continue.
     run: Invocation,
 }
 
@@ -54,19 +56,28 @@ pub(crate) enum CommandEdit<'a> {
     Without(&'a str),
 }
 
+impl<'a> CommandEdit<'a> {
+    /// Returns the name of the flag or option.
+    const fn name(self) -> &'a str {
+        match self {
+            Self::Flag(name) | Self::Set(name, _) | Self::Without(name) => name,
+        }
+    }
+}
+
 /// Whether a folder has a file with settings.
 fn has_settings(folder: &Path) -> bool {
     RealDisk.metadata_followed(&folder.join(SETTINGS_FILE)).is_ok()
 }
 
 impl HintCommands {
-    /// The commands of a run that was asked for like this.
+    /// Returns the commands about a run with these arguments.
     pub(crate) fn by(run: &Invocation) -> Self {
         let execution = match &run.execution {
             Some(execution) => execution.clone(),
             None => folder_of(&run.hank),
         };
-        // What the run of a worker prints is read with the task, in another folder: with whole paths it can be pasted there.
+        // The output of a worker's run is read with the task, in any folder: absolute paths can be pasted there.
         let here = if is_of_worker() {
             PathBuf::new()
         } else {
@@ -75,14 +86,14 @@ impl HintCommands {
         Self::new(here, execution, run.clone())
     }
 
-    /// The commands about an execution directory: those of the run that was there last, as far as it is remembered.
+    /// Returns the commands about an execution directory, with the recorded arguments of its last run.
     pub(crate) fn about(execution: &Path) -> Self {
         let here = RealDisk.real_path(Path::new(".")).unwrap_or_default();
         let run = remembered(&here, execution);
         Self::new(here, execution.to_owned(), run)
     }
 
-    /// The commands about an execution directory for those who paste them somewhere else on its machine.
+    /// Returns the commands about an execution directory that can be pasted in any directory of this machine.
     pub(crate) fn from_anywhere(execution: &Path) -> Self {
         let here = RealDisk.real_path(Path::new(".")).unwrap_or_default();
         let real = RealDisk
@@ -110,7 +121,7 @@ impl HintCommands {
         }
     }
 
-    /// `hankweave ARGUMENTS`, with `-e DIR` where the directory is not the one that is meant without.
+    /// Returns `hankweave ARGUMENTS`, with `-e DIR` where a command without it would mean another directory.
     pub(crate) fn command(&self, arguments: &str) -> String {
         let execution = shortest(&self.here, &self.execution);
         match execution == Path::new(".") && !self.is_elsewhere {
@@ -119,68 +130,68 @@ impl HintCommands {
         }
     }
 
-    /// `hankweave ARGUMENTS` about another directory.
+    /// Returns `hankweave ARGUMENTS` about another directory.
     pub(crate) fn command_in(&self, directory: &Path, arguments: &str) -> String {
         format!("hankweave {arguments} -e {}", path_word(directory))
     }
 
-    /// The command that continues with what the run had: hank, directory, data, output, limits.
+    /// Returns the command that continues with the arguments of the run: hank, directory, data, output, limits.
     pub(crate) fn run(&self) -> String {
         self.run_with(&[])
     }
 
-    /// Returns the command with changes.
+    /// Returns the command that continues, with changes.
     pub(crate) fn run_with(&self, changes: &[CommandEdit<'_>]) -> String {
-        self.whole("run", changes)
+        self.hank_command("run", changes)
     }
 
-    /// The command that checks the hank as the run would start with it.
+    /// Returns the command that checks the hank with the arguments of the run.
     pub(crate) fn validate(&self) -> String {
-        self.whole("validate", &[])
+        self.hank_command("validate", &[])
     }
 
-    /// A command about the hank, with what the run had as far as the command takes it.
-    fn whole(&self, subcommand: &str, changes: &[CommandEdit<'_>]) -> String {
+    /// Returns a command about the hank, with the arguments of the run that `subcommand` takes, except those that the next run takes over by itself.
+    fn hank_command(&self, subcommand: &str, changes: &[CommandEdit<'_>]) -> String {
         let run = &self.run;
-        // Settings of a file count where it is, so that is where the command has to be typed.
+        // A command reads the settings of the folder where it is typed: with other settings here, it starts with a `cd` into the folder of the run.
         let is_anywhere = self.here.as_os_str().is_empty();
         let moves = run.folder != self.here
             && (has_settings(&run.folder) || (!is_anywhere && has_settings(&self.here)));
-        let place = |path: &Path| match moves {
+        let typed = |path: &Path| match moves {
             true => path.to_owned(),
-            false => self.seen(path),
+            false => self.typed_here(path),
         };
         let last = match subcommand {
             "run" => inspect::last_run(&RealDisk, &ExecutionDir::new(self.execution.clone())),
             _ => None,
         };
-        let said = run.execution.clone();
-        let said = said.or_else(|| self.is_elsewhere.then(|| folder_of(&run.hank)));
-        let (hank, execution) = match said {
-            Some(execution) if self.is_found_by(&execution, last.as_ref()) => (execution, None),
-            said => (run.hank.clone(), said),
+        let mut directory = run.execution.clone();
+        if directory.is_none() && self.is_elsewhere {
+            directory = Some(folder_of(&run.hank));
+        }
+        let (hank, execution) = match directory {
+            // `hankweave run DIR` alone finds hank and directory.
+            Some(directory) if self.is_found_by(&directory, last.as_ref()) => (directory, None),
+            directory => (run.hank.clone(), directory),
         };
         let mut words = vec!["hankweave".to_owned(), subcommand.to_owned()];
-        let hank = place(&hank);
+        let hank = typed(&hank);
         if !matches!(hank.to_str(), Some("." | "./" | "")) {
             words.push(path_word(&hank));
         }
         if let Some(execution) = execution {
-            words.push(format!("-e {}", path_word(&place(&execution))));
+            words.push(format!("-e {}", path_word(&typed(&execution))));
         }
         let remembered = last.and_then(|last| last.invocation).unwrap_or_default().options;
         let takes = repeated_by(subcommand);
-        let changed = |option: &&GivenOption| {
-            let is_it = |change: &CommandEdit<'_>| match change {
-                CommandEdit::Flag(name) | CommandEdit::Set(name, _) | CommandEdit::Without(name) => {
-                    option.name == *name
-                }
-            };
+        let is_repeated = |option: &&GivenOption| {
+            let is_edited = changes.iter().any(|change| option.name == change.name());
+            // The next run in the directory has such an option without its being typed.
             let is_remembered = option.scope() >= OptionScope::Directory && remembered.contains(option);
-            takes(option) && !is_remembered && !changes.iter().any(is_it)
+            takes(option) && !is_remembered && !is_edited
         };
-        let kept = run.options.iter().filter(changed);
-        words.extend(kept.map(|option| option_words(option, place)));
+        let repeated = run.options.iter().filter(is_repeated);
+        words.extend(repeated.map(|option| option_words(option, typed)));
         words.extend(changes.iter().filter_map(|change| match change {
             CommandEdit::Flag(name) => Some(format!("--{name}")),
             CommandEdit::Set(name, value) => Some(valued(name, value)),
@@ -193,7 +204,7 @@ impl HintCommands {
         }
     }
 
-    /// Whether `run` finds the hank by the execution directory alone.
+    /// Whether `hankweave run DIR` with this execution directory finds the hank, because the directory's last run recorded that hank.
     fn is_found_by(&self, execution: &Path, last: Option<&LastRun>) -> bool {
         let folder = self.run.folder.join(execution);
         let found = last.and_then(|last| found_by_directory(&folder, last));
@@ -207,7 +218,8 @@ impl HintCommands {
         found.is_some_and(|found| real(own) == Some(found))
     }
 
-    /// The command that continues with a higher ceiling, as far as `more` says one, and with this patience for limits of providers.
+    /// Returns the command that continues with the limits of `more` where that has them, waits this `patience` for the end of a usage limit, and has the
+    /// edits `also`.
     pub(crate) fn run_with_more(
         &self,
         more: Ceiling,
@@ -235,21 +247,21 @@ impl HintCommands {
         self.run_with(&changes)
     }
 
-    /// Whether the settings of the folder in which one is are those of the run.
+    /// Whether a command that is typed in the working directory reads the settings of the run.
     pub(crate) fn has_settings_of_here(&self) -> bool {
         let here = RealDisk.real_path(Path::new(".")).unwrap_or_default();
         here == self.run.folder || (!has_settings(&self.run.folder) && !has_settings(&here))
     }
 
-    /// A path of the run as it is typed here.
-    fn seen(&self, path: &Path) -> PathBuf {
+    /// Returns a path of the run as it is typed in `here`.
+    fn typed_here(&self, path: &Path) -> PathBuf {
         match self.run.folder == self.here {
             true => shortest(&self.here, path),
             false => shortest(&self.here, &self.run.folder.join(path)),
         }
     }
 
-    /// The command that rehearses the hank without its agents, and touches nothing of what the run has.
+    /// Returns the command that rehearses the hank: without its agents, and in a copy of the directory.
     pub(crate) fn rehearse(&self) -> String {
         self.run_with(&[
             CommandEdit::Without("no-autostart"),
@@ -259,17 +271,17 @@ impl HintCommands {
         ])
     }
 
-    /// The execution directory.
+    /// Returns the execution directory.
     pub(crate) fn execution(&self) -> &Path {
         &self.execution
     }
 
-    /// Whether the hank is where the command says.
+    /// Whether the path of the hank is known.
     pub(crate) fn knows_the_hank(&self) -> bool {
         self.run.hank.as_os_str() != UNKNOWN
     }
 
-    /// The command that lets a codon begin which waits for an approval, and continues with it by `onward`.
+    /// Returns the command that approves a codon and then continues with the command `onward`.
     pub(crate) fn approval(&self, codon: &CodonId, onward: &str) -> String {
         let approve = self.command(&format!("approve {codon}"));
         format!("{approve} && {onward}")
@@ -277,21 +289,21 @@ impl HintCommands {
 
     /// Returns the path of the hank from here, if known.
     pub(crate) fn hank(&self) -> Option<PathBuf> {
-        self.knows_the_hank().then(|| self.seen(&self.run.hank))
+        self.knows_the_hank().then(|| self.typed_here(&self.run.hank))
     }
 
-    /// The value that an option of the run was given.
+    /// Returns the value of an option of the run.
     pub(crate) fn option(&self, name: &str) -> Option<&str> {
         let given = self.run.options.iter().find(|option| option.name == name)?;
         given.value.as_deref()
     }
 
-    /// Returns the options that the next run has by itself, as words of a shell.
+    /// Returns the options that the next run has without their being typed, as words of a shell.
     pub(crate) fn lasting_options(&self) -> Vec<String> {
         let lasts = |option: &&GivenOption| option.scope() >= OptionScope::Directory;
         let options = self.run.options.iter().filter(lasts);
-        let place = |path: &Path| self.seen(path);
-        options.map(|option| option_words(option, place)).collect()
+        let typed = |path: &Path| self.typed_here(path);
+        options.map(|option| option_words(option, typed)).collect()
     }
 
     /// Whether the run leaves the terminal, so that it asks nothing there.
@@ -299,7 +311,8 @@ impl HintCommands {
         self.run.options.iter().any(|option| option.name == "detach")
     }
 
-    /// Returns the command to type instead of one that a live run refuses, for reasons that depend on the command line.
+    /// Returns the hint for a command that a live run refused with this error code; `None` where the
+    /// refusal's own hint is good enough.
     pub(crate) fn instead_of(&self, code: &str) -> Option<String> {
         match code {
             "UNKNOWN_CODON" => Some(format!(
@@ -320,10 +333,11 @@ impl HintCommands {
     }
 }
 
-/// Returns the remembered invocation of the directory's last run, so that a command typed here continues it.
+/// Returns the recorded arguments of the directory's last run; without a record or its hank, arguments that start a run of the hank found for the
+/// directory.
 fn remembered(here: &Path, execution: &Path) -> Invocation {
     let real = |path: &Path| RealDisk.real_path(path).ok();
-    let at_home = |folder: &Path| real(folder).is_some() && real(folder) == real(execution);
+    let is_execution = |folder: &Path| real(folder).is_some() && real(folder) == real(execution);
     let last = inspect::last_run(&RealDisk, &ExecutionDir::new(execution.to_owned()));
     let (invocation, hank) = last
         .map(|last| (last.invocation, Some(last.hank)))
@@ -335,7 +349,8 @@ fn remembered(here: &Path, execution: &Path) -> Invocation {
             .clone()
             .unwrap_or_else(|| folder_in(&run.folder, &run.hank));
         let worked_in = run.folder.join(worked_in);
-        if !at_home(&worked_in) {
+        // The directory was moved or copied since.
+        if !is_execution(&worked_in) {
             run.execution = Some(match run.folder == here {
                 true => execution.to_owned(),
                 false => real(execution).unwrap_or_else(|| here.join(execution)),
@@ -346,22 +361,22 @@ fn remembered(here: &Path, execution: &Path) -> Invocation {
     let hank = match hank.filter(|hank| is_file(hank)) {
         Some(hank) => shortest_name(hank),
         None if hank_files::find_in(&RealDisk, execution).is_ok() => execution.to_owned(),
-        // It ran here before anything was remembered: nobody knows where its hank is.
+        // The recorded hank no longer exists, or an old version recorded none.
         None => PathBuf::from(UNKNOWN),
     };
-    let is_home = at_home(&folder_in(here, &hank));
+    let is_in_hank = is_execution(&folder_in(here, &hank));
     Invocation {
         folder: here.to_owned(),
-        hank: match is_home {
+        hank: match is_in_hank {
             true => execution.to_owned(),
             false => hank,
         },
-        execution: (!is_home).then(|| execution.to_owned()),
+        execution: (!is_in_hank).then(|| execution.to_owned()),
         options: Vec::new(),
     }
 }
 
-/// A path as it is typed in `here`: an absolute one relative to it where that is shorter.
+/// Returns a path as it is typed in `here`: an absolute path becomes relative where that is shorter.
 fn shortest(here: &Path, path: &Path) -> PathBuf {
     let path: PathBuf = path
         .components()
@@ -370,7 +385,7 @@ fn shortest(here: &Path, path: &Path) -> PathBuf {
     if path.as_os_str().is_empty() {
         return PathBuf::from(".");
     }
-    // What `..` leads to depends on links, so it stays as it is.
+    // The target of `..` depends on links, so a path with it stays unchanged.
     let is_plain = !path.components().any(|part| part == Component::ParentDir);
     match path.is_absolute() && here.is_absolute() && is_plain {
         true => relative(here, &path)
@@ -380,7 +395,7 @@ fn shortest(here: &Path, path: &Path) -> PathBuf {
     }
 }
 
-/// Returns an absolute path relative to the folder `here`, which has no links in it; `None` where they have nothing but the root in common.
+/// Returns an absolute path relative to the folder `here`, which has no links in it; `None` where both have nothing but the root in common.
 fn relative(here: &Path, path: &Path) -> Option<PathBuf> {
     let mut up = PathBuf::new();
     for shared in here.ancestors() {
@@ -396,7 +411,7 @@ fn relative(here: &Path, path: &Path) -> Option<PathBuf> {
     None
 }
 
-/// A command about the hank in a folder, which is not named where it is the one that is meant without.
+/// Returns a command about the hank in a folder; the working directory is left out, since the command means it by default.
 pub(crate) fn in_folder(subcommand: &str, folder: &Path) -> String {
     match folder.to_str() {
         Some("." | "./" | "") => format!("hankweave {subcommand}"),
@@ -404,12 +419,12 @@ pub(crate) fn in_folder(subcommand: &str, folder: &Path) -> String {
     }
 }
 
-/// A command about a state document that lies alone.
+/// Returns a command about a state file outside an execution directory.
 pub(crate) fn about_file(subcommand: &str, state: &Path) -> String {
     format!("hankweave {subcommand} --state {}", path_word(state))
 }
 
-/// A command about tasks, with the registry and the folder that were named. Terminals and logs keep what they print, so it has no password.
+/// Returns a command about tasks, with the registry and the folder of tasks that `place` names. Terminals and logs keep the command, so it has no password.
 pub(crate) fn task_command(place: &RegistryArgs, arguments: &str) -> String {
     let mut words = format!("hankweave {arguments}");
     if let Some(registry) = place.registry.as_deref().map(without_password) {
@@ -421,7 +436,7 @@ pub(crate) fn task_command(place: &RegistryArgs, arguments: &str) -> String {
     words
 }
 
-/// Returns an address without passwords: they are not for the files of a task, nor for hints.
+/// Returns an address without its passwords, which belong neither into the files of a task nor into hints.
 pub(crate) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return url.to_owned();
@@ -432,14 +447,14 @@ pub(crate) fn without_password(url: &str) -> String {
         Some((user, host)) => format!("{}@{host}", user.split(':').next().unwrap_or_default()),
         None => authority.to_owned(),
     };
-    let is_open = |pair: &&str| {
+    let is_public = |pair: &&str| {
         !pair.is_empty()
             && !pair
                 .split('=')
                 .next()
                 .is_some_and(|name| name.contains("password"))
     };
-    let query: Vec<&str> = query.split('&').filter(is_open).collect();
+    let query: Vec<&str> = query.split('&').filter(is_public).collect();
     let query = match query.is_empty() {
         true => String::new(),
         false => format!("?{}", query.join("&")),
@@ -447,12 +462,12 @@ pub(crate) fn without_password(url: &str) -> String {
     format!("{scheme}://{authority}{path}{query}")
 }
 
-/// Returns an option as words of a shell, with its path as `place` writes it.
-pub(crate) fn option_words(option: &GivenOption, place: impl Fn(&Path) -> PathBuf) -> String {
+/// Returns an option as words of a shell; `typed` turns a path into the form to type.
+pub(crate) fn option_words(option: &GivenOption, typed: impl Fn(&Path) -> PathBuf) -> String {
     match &option.value {
         None => format!("--{}", option.name),
         Some(value) if option.is_path => {
-            format!("--{} {}", option.name, path_word(&place(Path::new(value))))
+            format!("--{} {}", option.name, path_word(&typed(Path::new(value))))
         }
         Some(value) => valued(&option.name, value),
     }

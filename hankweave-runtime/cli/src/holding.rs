@@ -1,4 +1,8 @@
-//! Worker of a running task, in words: late to renew its lease, or gone (TASK-24, TASK-52).
+//! Messages about a running task whose worker is late, gone or suspended: what is known, which worker requeues the task and when, and what to type
+//! (TASK-24, TASK-52).
+//!
+//! A worker holds its task by a lock with a lease, a time by which the lock must be renewed. A running task without such a lock is an orphan; other
+//! workers requeue it after a while. `task detach` does so at once.
 
 use std::time::Duration;
 
@@ -16,12 +20,13 @@ use crate::terminal::exit::CliError;
 use crate::terminal::screen::one_line;
 use crate::terminal::shell::word;
 
-/// Locks of a registry at one moment.
+/// Locks and workers of a registry at one moment.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskHolders {
+    /// That moment, by the registry's clock.
     now: Timestamp,
+    /// Locks, expired ones as well.
     held: Vec<HeldLock>,
-    /// Present workers.
     workers: Vec<WorkerPresence>,
 }
 
@@ -41,10 +46,10 @@ pub(crate) enum AbsentWorker {
     Gone { requeue: Requeue },
     /// A user or an agent works on it without a worker, after `task resume -a`.
     ByHand { name: String, requeue: Requeue },
-    /// It is suspended, as by Ctrl+Z.
+    /// The worker, its run, or both are suspended, as by Ctrl+Z.
     Suspended {
         name: Option<String>,
-        /// Process to continue, and whether the run is suspended with it.
+        /// Process to continue, and whether the run is suspended.
         process: SuspendedWorker,
         /// Time to the end of the lease; `None` where it has ended.
         left: Option<Duration>,
@@ -52,15 +57,15 @@ pub(crate) enum AbsentWorker {
     },
 }
 
-/// End of an orphan by a worker.
+/// What happens to an orphan without a command: which worker acts on it, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Requeue {
     /// Worker that acts first; `None` if no present worker acts.
     by: Option<WorkerPresence>,
-    /// Time until it acts; of no worker, until one with the usual `--orphan-after` would.
+    /// Time until that worker acts; without one, until a worker with the default `--orphan-after` would act.
     after: Duration,
     /// Effect on the task, `requeues` or `cancels`.
-    does: &'static str,
+    effect: &'static str,
 }
 
 impl Requeue {
@@ -69,38 +74,39 @@ impl Requeue {
         Self {
             by: None,
             after,
-            does: REQUEUES,
+            effect: REQUEUES,
         }
     }
 
-    /// Returns the worker that acts, and when; `start` is the command that starts a worker.
+    /// Returns the worker that acts, and when; `start` is the command that starts one, if no worker will act. Continues a sentence about `task detach`.
     fn words(&self, start: &str) -> String {
         match &self.by {
             None => format!(
                 "no worker is there to do so: `{start}` starts one, which does so {}",
                 when(self.after)
             ),
-            Some(worker) => self.by(worker, "does so"),
+            Some(worker) => self.action_of(worker, "does so"),
         }
     }
 
-    /// Returns words about the worker that will act by itself, to follow the command with that effect; `None` without a worker.
+    /// Returns `; w1 does so in 4m`, to follow the command with that effect; `None` without a worker.
     fn by_another(&self) -> Option<String> {
         let worker = self.by.as_ref()?;
-        Some(format!("; {}", self.by(worker, "does so")))
+        Some(format!("; {}", self.action_of(worker, "does so")))
     }
 
-    /// Returns what is known of it without a command.
+    /// Returns which worker acts and when, without a command.
     fn in_short(&self) -> String {
         match &self.by {
             None => "none is there to act".to_owned(),
-            Some(worker) => self.by(worker, &format!("{} it", self.does)),
+            Some(worker) => self.action_of(worker, &format!("{} it", self.effect)),
         }
     }
 
-    fn by(&self, worker: &WorkerPresence, does: &str) -> String {
-        let fails = worker.terms.orphans == OrphanAction::Fail && self.does == REQUEUES;
-        let action = if fails { "fails it" } else { does };
+    /// Returns `w1 does so in 4m`; a worker that fails orphans, instead of requeueing them, `fails it`.
+    fn action_of(&self, worker: &WorkerPresence, verb: &str) -> String {
+        let fails = worker.terms.orphans == OrphanAction::Fail && self.effect == REQUEUES;
+        let action = if fails { "fails it" } else { verb };
         let room = if worker.is_busy() {
             ", once it has room"
         } else {
@@ -114,7 +120,7 @@ impl Requeue {
 const REQUEUES: &str = "requeues";
 
 /// Returns the effect of `task detach`: a task that is to be cancelled is not requeued.
-const fn lets_go(row: &TaskRow) -> &'static str {
+const fn effect_of_detach(row: &TaskRow) -> &'static str {
     match row.cancel_requested_at {
         Some(_) => "cancels",
         None => REQUEUES,
@@ -124,12 +130,12 @@ const fn lets_go(row: &TaskRow) -> &'static str {
 fn when(after: Duration) -> String {
     match after.is_zero() {
         true => "now".to_owned(),
-        false => format!("in {}", short_duration(whole(after))),
+        false => format!("in {}", short_duration(whole_seconds(after))),
     }
 }
 
 impl TaskHolders {
-    /// Reads them, if one of the tasks is running.
+    /// Reads locks and workers; `None` if none of the tasks is running.
     pub(crate) async fn of(registry: &Registry, rows: &[TaskRow]) -> Result<Option<Self>, CliError> {
         let runs = |row: &TaskRow| row.record.status() == TaskStatus::Running;
         if !rows.iter().any(runs) {
@@ -168,7 +174,7 @@ impl TaskHolders {
     pub(crate) fn until_free(&self, row: &TaskRow, command: impl Fn(&str) -> String) -> Option<String> {
         let task = |what: &str| command(&format!("task {what} {}", row.id()));
         let (name, end) = (self.worker(row)?, self.lock(row)?.held.expires_at?);
-        let left = short_duration(whole(end.since(self.now)));
+        let left = short_duration(whole_seconds(end.since(self.now)));
         let Holder { owner, scope } = &self.lock(row)?.held.holder;
         if !owner.starts_with("lifecycle:") {
             let release = format!(
@@ -193,10 +199,10 @@ impl TaskHolders {
         ))
     }
 
-    /// Returns how the task is requeued once its lease has ended at `end`, if it has one.
+    /// Returns which worker requeues the task and when, if its lease ends at `end`; `None` if there is no lease.
     fn requeue(&self, row: &TaskRow, end: Option<Timestamp>) -> Requeue {
         let after = |orphan_after| {
-            // One that is to be cancelled waits for its lease alone (TASK-24).
+            // A task that is to be cancelled waits only for the end of the lease (TASK-24).
             let orphaned = match row.cancel_requested_at {
                 Some(_) => self.now,
                 None => row.updated_at.after(orphan_after),
@@ -207,7 +213,7 @@ impl TaskHolders {
             TaskRecord::Running(running) if !running.by_hand => Some(running.agent_id.as_str()),
             _ => None,
         };
-        // What is left of a worker that was killed is no other one; a later one may have its name.
+        // The entry of the task's own worker, which may have been killed, does not count. A worker that started later under that name does.
         let is_other = |worker: &&WorkerPresence| own != Some(&*worker.name) || worker.since > row.updated_at;
         let others = self.workers.iter().filter(is_other);
         let acting = others.filter(|worker| worker.terms.orphans != OrphanAction::Leave);
@@ -216,11 +222,11 @@ impl TaskHolders {
         Requeue {
             after: first.map_or_else(|| after(ORPHAN_AFTER), |(after, _)| after),
             by: first.map(|(_, worker)| worker.clone()),
-            does: lets_go(row),
+            effect: effect_of_detach(row),
         }
     }
 
-    /// Returns the worker of a running task that is suspended.
+    /// Returns the suspended worker of a running task; `process` says what is suspended.
     pub(crate) fn suspended(&self, row: &TaskRow, process: SuspendedWorker) -> AbsentWorker {
         let end = self.lock(row).and_then(|lock| lock.held.expires_at);
         AbsentWorker::Suspended {
@@ -231,7 +237,8 @@ impl TaskHolders {
         }
     }
 
-    /// Returns the worker of a running task if it does not renew its lease; `None` for every other task. `has_crashed` says that its run has.
+    /// Returns the worker of a running task if it does not renew its lease; `None` for every other task.
+    /// `has_crashed`: the run of the task has crashed, so its worker counts as late before the renewal is overdue.
     pub(crate) fn absent(&self, row: &TaskRow, has_crashed: bool) -> Option<AbsentWorker> {
         let TaskRecord::Running(running) = &row.record else {
             return None;
@@ -248,6 +255,7 @@ impl TaskHolders {
         };
         let end = lock.held.expires_at?;
         let left = end.since(self.now);
+        // A worker renews long before the last third of its lease.
         let overdue = row.lease().filter(|lease| left < *lease / 3);
         let silent = overdue.map(|lease| lease.saturating_sub(left));
         (silent.is_some() || has_crashed).then(|| AbsentWorker::Late {
@@ -273,17 +281,17 @@ pub(crate) fn continues(pid: u32) -> String {
 }
 
 impl AbsentWorker {
-    /// Returns what is known of it, in a line.
+    /// Returns what is known of the worker, in a line.
     pub(crate) fn in_short(&self) -> String {
         match self {
             Self::Late {
                 name, silent, left, ..
             } => {
-                let left = short_duration(whole(*left));
+                let left = short_duration(whole_seconds(*left));
                 match silent {
                     Some(silent) => format!(
                         "its worker {name} has not renewed its lease for {}; the lease ends in {left}",
-                        short_duration(whole(*silent))
+                        short_duration(whole_seconds(*silent))
                     ),
                     None => format!("its run has crashed; the lease of its worker {name} ends in {left}"),
                 }
@@ -297,7 +305,8 @@ impl AbsentWorker {
             } => {
                 let name = name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
                 let continued = continues(process.pid);
-                let lease = left.map(|left| format!("its lease ends in {}", short_duration(whole(left))));
+                let lease =
+                    left.map(|left| format!("its lease ends in {}", short_duration(whole_seconds(left))));
                 match (process.with_run, lease) {
                     (true, Some(lease)) => {
                         format!("suspended with its worker{name}: {continued} continues both; {lease}")
@@ -316,11 +325,12 @@ impl AbsentWorker {
         }
     }
 
-    /// Returns what is known of it, with the commands that requeue the task. `command` gives a command about the registry, as it can be pasted.
+    /// Returns what is known of the worker, the command that requeues the task, and which worker does so otherwise. `command` completes arguments to a
+    /// command for this registry.
     pub(crate) fn with_advice(&self, row: &TaskRow, command: impl Fn(&str) -> String) -> String {
         let task = |what: &str| command(&format!("task {what} {}", row.id()));
         let (detach, worker) = (task("detach"), command("worker"));
-        let does = lets_go(row);
+        let does = effect_of_detach(row);
         match self {
             Self::Late { requeue, .. } => format!(
                 "{}: then `{detach}` {does} the task; {}",
@@ -347,16 +357,16 @@ impl AbsentWorker {
         }
     }
 
-    /// Returns what is known of it, with the command that requeues the task, for a list.
+    /// Returns a shorter form of [`Self::with_advice`] for a list.
     pub(crate) fn with_way_out(&self, row: &TaskRow, command: impl Fn(&str) -> String) -> String {
-        let (does, known) = (lets_go(row), self.in_short());
+        let (does, known) = (effect_of_detach(row), self.in_short());
         let detach = command(&format!("task detach {}", row.id()));
         match self {
             Self::ByHand { name, .. } => format!("{name} works on it by hand; `{detach}` {does} it"),
             Self::Gone { .. } => format!("{known}; `{detach}` {does} it now"),
             _ => {
                 let other = self.requeue().by_another().unwrap_or_default();
-                match self.is_gone() {
+                match self.can_be_detached() {
                     true => format!("{known}; `{detach}` {does} it now{other}"),
                     false => format!("{known}; then `{detach}` {does} it{other}"),
                 }
@@ -373,7 +383,7 @@ impl AbsentWorker {
         }
     }
 
-    /// Returns the word for it in a list.
+    /// Returns the words for the worker in a list.
     pub(crate) const fn word(&self) -> &'static str {
         match self {
             Self::Late { silent: None, .. } => "run crashed",
@@ -400,7 +410,7 @@ impl AbsentWorker {
     }
 
     /// Whether `task detach` is accepted.
-    pub(crate) fn is_gone(&self) -> bool {
+    pub(crate) fn can_be_detached(&self) -> bool {
         matches!(
             self,
             Self::Gone { .. } | Self::ByHand { .. } | Self::Suspended { left: None, .. }
@@ -408,7 +418,7 @@ impl AbsentWorker {
     }
 }
 
-fn whole(duration: Duration) -> Duration {
+fn whole_seconds(duration: Duration) -> Duration {
     Duration::from_secs(duration.as_secs())
 }
 

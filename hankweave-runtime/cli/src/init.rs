@@ -1,4 +1,4 @@
-//! `hankweave init` (CLI-18)
+//! `hankweave init` (CLI-18): writes the files of a new hank, from a template of the program or as a copy of another hank.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::terminal::output;
 /// File name of the schema next to the hank, to which its `$schema` points.
 const SCHEMA: &str = "hank.schema.json";
 
-/// Folders of an execution that are no part of its hank.
+/// Folders in an execution directory that runs make; a copy of its hank leaves them out.
 const OF_RUNS: [&str; 3] = [".hankweave", "rigArchive", "read_only_data_source"];
 
 /// Files of a template: path below the directory, and content.
@@ -80,8 +80,8 @@ pub(crate) fn init(global: &Global, args: &InitArgs) -> Result<ExitCode, CliErro
             .iter()
             .map(|(path, _)| format!("  {}", args.dir.join(path).display()))
             .collect();
-        let is_played = args.from.is_none() && args.template == Template::Scripted;
-        let next = match is_played {
+        let can_run_at_once = args.from.is_none() && args.template == Template::Scripted;
+        let next = match can_run_at_once {
             true => format!("now try: {}", in_folder("run", &args.dir)),
             false => format!(
                 "change its prompts and commands, then try: {}",
@@ -110,7 +110,7 @@ fn refuse_taken(dir: &Path, files: &NewFiles) -> Result<(), CliError> {
     Err(CliError::new(CliErrorKind::Input, message).hint("choose an empty directory; nothing was written"))
 }
 
-/// Lists the files of the hank in `folder` that a copy of it has (HANK-15). A hank with mistakes is refused.
+/// Lists the files to copy of the hank in `folder` (HANK-15). A hank with mistakes is refused.
 fn copies(folder: &Path) -> Result<NewFiles, CliError> {
     let file = hank_files::find_in(&RealDisk, folder).map_err(|error| hank_failure(&error))?;
     let loaded = load_hank(&file)?;
@@ -141,7 +141,7 @@ fn copies(folder: &Path) -> Result<NewFiles, CliError> {
     Ok(files)
 }
 
-/// Collects what is in a folder and in its folders, by paths relative to `root`.
+/// Collects the files of a folder and of the folders in it, as paths relative to `root`; leaves out what `rules` and [`OF_RUNS`] leave out.
 fn list(root: &Path, folder: &Path, rules: &CopyRules, found: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in std::fs::read_dir(root.join(folder))? {
         let entry = entry?;

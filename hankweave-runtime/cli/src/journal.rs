@@ -1,4 +1,4 @@
-//! `hankweave journal`
+//! `hankweave journal`: prints the journal, the recorded events of a run.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
@@ -13,7 +13,7 @@ use crate::terminal::exit::CliError;
 use crate::terminal::report::record_text;
 use crate::terminal::screen::{JsonLines, SafeText, local_second, print, with_local_times};
 
-/// Prints the lines of the journal: as sentences on a terminal, elsewhere as they are, what is hidden in their texts as escapes (CLI-12).
+/// Prints the journal: as sentences on a terminal; elsewhere its lines of JSON, in which invisible characters are escaped (CLI-12).
 pub(crate) fn journal(global: &Global, args: &JournalArgs) -> Result<ExitCode, CliError> {
     let form = match io::stdout().is_terminal() && !global.json() {
         true => JournalOutput::Sentences(SafeText::default()),
@@ -31,8 +31,9 @@ pub(crate) fn journal(global: &Global, args: &JournalArgs) -> Result<ExitCode, C
     recorded::read(&args.execution.execution, part, &mut lines)
 }
 
+/// Printer of the journal's lines.
 struct Journal<'a> {
-    /// Empty for all.
+    /// Kinds of events to print; empty for all.
     kinds: &'a [String],
     form: JournalOutput,
 }
@@ -69,7 +70,7 @@ impl LineSink for Journal<'_> {
     }
 }
 
-/// `   12  Nov 23 23:50:42  outline: the agent works`. An event of a newer version has no words but its type.
+/// Returns `   12  Nov 23 23:50:42  outline: the agent works`. An event that only a newer version knows is shown by its kind.
 pub(crate) fn sentence(line: TailLine<'_>) -> String {
     let entry = JournalEntry::from_json(line.bytes).ok();
     let time = entry.as_ref().map(|entry| local_second(entry.timestamp));

@@ -1,4 +1,5 @@
-//! Notices of a run about what it has of the last one in its directory, and what it has not.
+//! Notices at the start of a run about the last run in its directory: options that are kept from it, and an agent or data that differ from it. One
+//! more is about a limit that an option of the run replaces.
 
 use std::path::Path;
 
@@ -15,7 +16,7 @@ use crate::hints::{HintCommands, option_words};
 /// The option that names the agent of all codons.
 const AGENT: &str = "agent";
 
-/// Returns the sentence for a run that has options of the last one (RUN-41).
+/// Returns the notice of the options that a run keeps from the last run (RUN-41).
 pub(crate) fn kept(options: &[GivenOption]) -> Option<String> {
     let words = options.iter().map(|option| option_words(option, Path::to_owned));
     let words: Vec<String> = words.collect();
@@ -23,7 +24,7 @@ pub(crate) fn kept(options: &[GivenOption]) -> Option<String> {
     (!options.is_empty()).then(|| format!("as in the last run here: {words}; --forget leaves that out"))
 }
 
-/// Returns the sentence for a run by `hints` after one with another `--agent`, if codons of that one count as completed.
+/// Returns the notice for a run, given by `hints`, that continues a last run with another `--agent`.
 pub(crate) fn other_agent(execution: &Path, hints: &HintCommands) -> Option<String> {
     let last = HintCommands::about(execution);
     let agent = last
@@ -34,7 +35,7 @@ pub(crate) fn other_agent(execution: &Path, hints: &HintCommands) -> Option<Stri
     ))
 }
 
-/// Returns the sentence for a run without `--data` after one with data that have changed since, if their link is still there.
+/// Returns the notice for a run without `--data` after a run with data that have changed since, if the link to them still exists.
 pub(crate) fn other_data(execution: &Path) -> Option<String> {
     RealDisk.metadata(&execution.join(DATA)).ok()?;
     let record = ExecutionDir::new(execution.to_owned()).data_record();
@@ -45,7 +46,7 @@ pub(crate) fn other_data(execution: &Path) -> Option<String> {
     ))
 }
 
-/// Returns the sentence for a run whose option replaces a lower limit of its hank.
+/// Returns the notice for a run whose `--max-cost` replaces a lower limit of its hank.
 pub(crate) fn replaced(settings: &SettingArgs, hank: Option<&Hank>, ceiling: Ceiling) -> Option<String> {
     let own = Ceiling::default().or_from_hank(hank?).max_dollars?;
     let given = ceiling

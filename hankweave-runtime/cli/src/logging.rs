@@ -1,5 +1,5 @@
-//! Our own log: to standard error as loud as asked for, and at least with what is worth knowing later to the log in the execution directory;
-//! `HANKWEAVE_LOG` as a filter for both, without secrets.
+//! The program's own messages (`tracing`): to standard error, as loud as `-v` and `--quiet` say, and to the server log in the execution directory. The
+//! variable `HANKWEAVE_LOG` is a filter for both. Secrets are removed from both.
 
 use std::io::{self, Write};
 
@@ -19,37 +19,38 @@ use crate::args::Global;
 use crate::server_log::ServerLog;
 use crate::terminal::screen::{LogWriter, log_line};
 
-/// Level of the log in the execution directory, unless `HANKWEAVE_LOG` sets another one.
-const IN_FILE: &str = "info";
+/// Level of the server log, unless `HANKWEAVE_LOG` sets another one.
+const FILE_LEVEL: &str = "info";
 
-/// Installs the subscriber; `HANKWEAVE_LOG` wins over `-v`. The log in the execution directory is for the caller to open.
+/// Starts logging; `HANKWEAVE_LOG` wins over `-v`. Returns the server log, which the caller opens once the execution directory is known.
 pub(crate) fn install(global: &Global) -> ServerLog {
     let default = match (global.quiet, global.verbose) {
         (true, _) => "error",
-        // A pool of connections complains of each that the database closed; what that means for us, the registry says.
+        // A pool of connections (deadpool) warns of each one that the database closed; the registry reports those that matter.
         (false, 0) => "warn,deadpool=error",
         (false, 1) => "info,hankweave=debug",
         (false, _) => "debug,hankweave=trace",
     };
     let filter =
         |default: &str| EnvFilter::try_from_env("HANKWEAVE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    let (on_terminal, in_file) = (filter(default), filter(IN_FILE));
+    let (on_terminal, in_file) = (filter(default), filter(FILE_LEVEL));
     let shows_everything = [&on_terminal, &in_file].iter().any(|filter| {
         filter
             .max_level_hint()
             .is_none_or(|level| level >= LevelFilter::TRACE)
     });
     let secrets = Secrets::of(Environment::of_process().iter());
-    let (log, own) = (ServerLog::new(), secrets.clone());
-    let to_file = log.clone();
+    let log = ServerLog::new();
+    let (terminal_secrets, file_log) = (secrets.clone(), log.clone());
     let terminal = fmt::layer()
-        .with_writer(move || Redacting(own.clone(), LogWriter))
+        .with_writer(move || Redacting(terminal_secrets.clone(), LogWriter))
         .with_ansi(false);
     let file = fmt::layer()
-        .with_writer(move || Redacting(secrets.clone(), ServerLogWriter(to_file.clone())))
+        .with_writer(move || Redacting(secrets.clone(), ServerLogWriter(file_log.clone())))
         .with_ansi(false);
     // A user who has not asked for the log gets sentences.
     let is_plain = global.verbose == 0 && Environment::of_process().get("HANKWEAVE_LOG").is_none();
+    // `log_internal_errors(false)`: a failure to write to standard error cannot be reported there either.
     let terminal = match is_plain {
         true => terminal
             .log_internal_errors(false)
@@ -57,9 +58,8 @@ pub(crate) fn install(global: &Global) -> ServerLog {
             .boxed(),
         false => terminal.log_internal_errors(false).with_target(false).boxed(),
     };
-    // What cannot be written to standard error cannot be complained about there either.
     let file = file.log_internal_errors(false).with_target(false);
-    // A second call in one process is a test's affair; the first subscriber stays.
+    // Fails for a second call in one process, as in tests; the first subscriber stays.
     let _ = registry()
         .with(terminal.with_filter(on_terminal))
         .with(file.with_filter(in_file))
@@ -95,7 +95,7 @@ where
     }
 }
 
-/// Fields of a message.
+/// Parts of a message: its text, the field `error`, and the other fields as `name value`.
 #[derive(Debug, Default)]
 struct Sentence {
     message: String,
@@ -137,7 +137,7 @@ impl std::fmt::Display for Sentence {
     }
 }
 
-/// A place for messages, with secrets taken out of each.
+/// Writer that removes secrets from each message before it passes the message on to the inner writer.
 struct Redacting<W>(Secrets, W);
 
 impl<W: Write> Write for Redacting<W> {
@@ -153,7 +153,7 @@ impl<W: Write> Write for Redacting<W> {
     }
 }
 
-/// The log in the execution directory.
+/// Writer to the server log.
 struct ServerLogWriter(ServerLog);
 
 impl Write for ServerLogWriter {

@@ -1,4 +1,4 @@
-//! `hankweave logs`
+//! `hankweave logs`: prints from the journal what agents, rigs and sentinels said and did, codon by codon; with `--server` the server log instead.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -29,7 +29,7 @@ use crate::terminal::report::{MarkedText, RunProcess, event_text, run_standing};
 use crate::terminal::screen::{JsonLines, SafeText, local_time, print, print_stderr};
 use crate::terminal::suspended_run::SuspendedRun;
 
-/// Our own log is smaller than this, each half of it (CLI-20).
+/// Read limit for each of the two files of the server log, in bytes; each is shorter (CLI-20).
 const SERVER_LOG_BYTES: u64 = 16 << 20;
 
 /// Prints what was said and done, by codon (CLI-22).
@@ -39,7 +39,7 @@ pub(crate) fn logs(global: &Global, args: &LogsArgs) -> Result<ExitCode, CliErro
     }
     let mut logs = LogPrinter {
         codon: args.codon(),
-        want: SpeakerFilter::of(args),
+        filter: SpeakerFilter::of(args),
         all: global.verbose > 0,
         out: match global.json() {
             true => LogsOutput::Json(JsonLines::default()),
@@ -65,7 +65,7 @@ pub(crate) fn logs(global: &Global, args: &LogsArgs) -> Result<ExitCode, CliErro
     let newest = newest_run(args.execution());
     if let Some(newest) = &newest {
         // A reader that has gone away is not a failure (F19).
-        let _ = logs.tell_end(newest);
+        let _ = logs.print_end(newest);
     }
     match (args.codon(), newest) {
         (Some(codon), _) if logs.is_empty => return Err(logs.nothing_of(codon)),
@@ -77,16 +77,17 @@ pub(crate) fn logs(global: &Global, args: &LogsArgs) -> Result<ExitCode, CliErro
     Ok(code)
 }
 
-/// End of the newest run of a directory where no run works.
+/// Newest run of a directory where no run works: it has ended, was killed, or is suspended.
 struct NewestRun {
     /// Codon that the run left open, because it was killed or is suspended.
     left_open: Option<CodonId>,
     /// The run, where that is suspended.
     suspended: Option<SuspendedRun>,
+    /// Status of the run in words.
     state_words: &'static str,
 }
 
-/// Returns the end of the newest run; `None` while a process works in the directory.
+/// Returns the newest run; `None` while a process works in the directory.
 fn newest_run(execution: &Path) -> Option<NewestRun> {
     let suspended = suspended(execution);
     if suspended.is_none() && is_served(execution) {
@@ -101,7 +102,7 @@ fn newest_run(execution: &Path) -> Option<NewestRun> {
     })
 }
 
-/// Prints our own log. What was moved away when it became long comes first.
+/// Prints the server log. Its older part, which was moved away when the log became long, comes first.
 fn server(args: &LogsArgs) -> Result<ExitCode, CliError> {
     let execution = args.execution();
     existing_state_dir(execution)?;
@@ -124,13 +125,13 @@ fn server(args: &LogsArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whose words are wanted.
+/// Speaker whose events are printed. As the speaker of an event, `Everybody` stands for all other events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SpeakerFilter<'a> {
     Everybody,
     Agent,
     Rig,
-    /// All of them, or one.
+    /// One sentinel; `None` for all.
     Sentinel(Option<&'a SentinelId>),
 }
 
@@ -144,7 +145,7 @@ impl<'a> SpeakerFilter<'a> {
         }
     }
 
-    fn has(self, event: &Event) -> bool {
+    fn includes(self, event: &Event) -> bool {
         let speaker: SpeakerFilter<'_> = match event {
             Event::AssistantAction { .. }
             | Event::ToolResult { .. }
@@ -156,6 +157,7 @@ impl<'a> SpeakerFilter<'a> {
             | Event::SentinelOutput { sentinel_id, .. }
             | Event::SentinelError { sentinel_id, .. }
             | Event::SentinelUnloaded { sentinel_id, .. } => match self {
+                // Equal to the filter, because that takes every sentinel.
                 SpeakerFilter::Sentinel(None) => self,
                 _ => SpeakerFilter::Sentinel(Some(sentinel_id)),
             },
@@ -165,31 +167,32 @@ impl<'a> SpeakerFilter<'a> {
     }
 }
 
+/// Prints the lines of the journal that the arguments select.
 struct LogPrinter<'a> {
-    /// Codon to print; all codons without it. The configured id of a codon in a loop selects all its iterations.
+    /// Codon to print; `None` for all. The configured id of a codon in a loop selects all its iterations.
     codon: Option<&'a CodonId>,
-    want: SpeakerFilter<'a>,
-    /// Thoughts and the answers of tools as well.
+    filter: SpeakerFilter<'a>,
+    /// Whether thoughts and the results of tools are printed as well.
     all: bool,
     out: LogsOutput,
-    /// The codon that spoke last.
+    /// Codon of the last printed line; its heading is not repeated.
     speaker: Option<CodonId>,
     /// Codons that were not selected, for the hint after a mistyped id.
     others: BTreeSet<String>,
     /// Number of events that were removed from the journal before the current line and that are not reported yet.
     removed: u64,
+    /// No event of a selected codon has come.
     is_empty: bool,
-    /// Starts of the attempts that count no longer.
+    /// Starts of the attempts that no longer count.
     undone: BTreeSet<AttemptStart>,
-    /// Codon that is open.
+    /// Codon that is open at the current line.
     open: Option<CodonId>,
 }
 
 /// Run, codon and start of an attempt.
 type AttemptStart = (RunId, CodonId, Timestamp);
 
-/// Returns the starts of the attempts that no longer count; none if the state of the directory cannot be read. An attempt that starts later
-/// is not among them.
+/// Returns the starts of the attempts that no longer count at this moment; none if the state of the directory cannot be read.
 fn undone(execution: &Path) -> BTreeSet<AttemptStart> {
     let Ok(state) = crate::state::read_execution(execution) else {
         return BTreeSet::new();
@@ -226,25 +229,22 @@ impl LineSink for LogPrinter<'_> {
             return Ok(());
         }
         self.is_empty = false;
-        self.tell_removed(&codon)?;
-        // A kind of event that is newer than this program has no words here.
+        self.print_removed(&codon)?;
+        // An event of a kind that only a newer version knows is left out.
         let Ok(entry) = JournalEntry::from_json(line.bytes) else {
             return Ok(());
         };
         self.note_open(&entry.event);
-        if !self.want.has(&entry.event) {
+        if !self.filter.includes(&entry.event) {
             return Ok(());
         }
         let count_no_longer = self.counts_no_longer(&entry);
         match &mut self.out {
             LogsOutput::Json(lines) => lines.line(line.bytes),
             LogsOutput::Text(text) => {
-                let said = match interruption(&entry) {
-                    Some(said) => said,
-                    None => match MarkedText::of(&entry.event, &codon, self.all) {
-                        Some(said) => said,
-                        None => return Ok(()),
-                    },
+                let words = interruption(&entry);
+                let Some(words) = words.or_else(|| MarkedText::of(&entry.event, &codon, self.all)) else {
+                    return Ok(());
                 };
                 // Writing to a text cannot fail.
                 if begins(&entry.event) || self.speaker.as_ref() != Some(&codon) {
@@ -257,7 +257,7 @@ impl LineSink for LogPrinter<'_> {
                     let _ = writeln!(text, "  {}{note}", local_time(entry.timestamp));
                     self.speaker = Some(codon);
                 }
-                let _ = said.write(text);
+                let _ = words.write(text);
                 print(std::mem::take(text))
             }
         }
@@ -295,8 +295,8 @@ fn interruption(entry: &JournalEntry) -> Option<MarkedText> {
     Some(MarkedText { mark, style, words })
 }
 
-/// Returns the codon and the reason from a message that its agent was asked again. `None` for other messages, and after a check, which has a
-/// line of its own.
+/// Returns the codon and the reason from a message that the agent was asked again. `None` for other messages, and after a failed check, which is printed
+/// as an event of its own.
 fn asked_again(message: &str) -> Option<(&str, &str)> {
     let (codon, why) = message.split_once(": ")?;
     let (before, after) = why.split_once("the agent continues (retry ")?;
@@ -304,9 +304,9 @@ fn asked_again(message: &str) -> Option<(&str, &str)> {
 }
 
 impl LogPrinter<'_> {
-    /// Says that the codon crashed or is suspended which the newest run left open: nothing after its last line does.
-    fn tell_end(&mut self, newest: &NewestRun) -> io::Result<()> {
-        let is_wanted = self.want == SpeakerFilter::Everybody;
+    /// Prints that the codon which the newest run left open has crashed or is suspended; the journal has no event of that.
+    fn print_end(&mut self, newest: &NewestRun) -> io::Result<()> {
+        let is_wanted = self.filter == SpeakerFilter::Everybody;
         let Some(codon) = newest
             .left_open
             .as_ref()
@@ -341,7 +341,7 @@ impl LogPrinter<'_> {
             .is_none_or(|wanted| wanted == codon || wanted.as_str() == codon.configured())
     }
 
-    /// Returns the codon that an event meets which names none: the open one, or the one that was answered about.
+    /// Returns the codon that an event belongs to which names none itself: the open codon, or the codon of an approval.
     fn codon_of(&self, line: TailLine<'_>) -> Option<CodonId> {
         if !matches!(line.kind, "state.transition" | "run.continued" | "info") {
             return None;
@@ -361,7 +361,7 @@ impl LogPrinter<'_> {
         }
     }
 
-    /// Notes which codon is open: one that a crash interrupted has no end that was reported.
+    /// Notes which codon is open. A codon ends with its own event, or with the crash of its run.
     fn note_open(&mut self, event: &Event) {
         match event {
             Event::CodonCompleted { .. } => self.open = None,
@@ -374,7 +374,7 @@ impl LogPrinter<'_> {
         }
     }
 
-    /// Whether an attempt starts here that a rollback undid since, or that a run repeats.
+    /// Whether this entry starts an attempt that a rollback has undone since, or that a run has repeated.
     fn counts_no_longer(&self, entry: &JournalEntry) -> bool {
         let Event::StateTransition { transition, .. } = &entry.event else {
             return false;
@@ -386,8 +386,8 @@ impl LogPrinter<'_> {
         self.undone.contains(&start)
     }
 
-    /// Says where something is missing. What was removed belongs to the codon that was open, and so does the line after it.
-    fn tell_removed(&mut self, codon: &CodonId) -> io::Result<()> {
+    /// Prints where events were removed from the journal. They belong to the codon that was open, as does the line after them.
+    fn print_removed(&mut self, codon: &CodonId) -> io::Result<()> {
         let removed = std::mem::take(&mut self.removed);
         let LogsOutput::Text(text) = &mut self.out else {
             return Ok(());
@@ -405,6 +405,7 @@ impl LogPrinter<'_> {
         print(std::mem::take(text))
     }
 
+    /// Returns the error for a selected codon without any event.
     fn nothing_of(self, codon: &CodonId) -> CliError {
         let others: Vec<String> = self.others.into_iter().collect();
         let hint = match others.is_empty() {

@@ -1,4 +1,5 @@
-//! The `hankweave` program: the only place that reads arguments, prints, or chooses an exit code.
+//! The `hankweave` program: reads the arguments and calls the module of the command (`dispatch`). Only this crate reads arguments, prints, or chooses
+//! an exit code.
 
 #![cfg_attr(
     test,
@@ -127,15 +128,15 @@ fn main() -> ExitCode {
         Color::Always => anstream::ColorChoice::Always.write_global(),
         Color::Never => anstream::ColorChoice::Never.write_global(),
     }
-    end_with_a_panic();
+    exit_after_panics();
     outlive_file_limits();
-    unless_it_panics(|| match dispatch(cli) {
+    catch_panic(|| match dispatch(cli) {
         Ok(code) => code,
         Err(failure) => failure.report(),
     })
 }
 
-/// Time that a panic may take to reach the end of the program.
+/// Time from a panic until the program exits, if unwinding has not ended it before.
 const UNWINDING: Duration = Duration::from_secs(10);
 
 /// Makes a panic end the program (CLI-2). A panic in a thread of a library, which happens when the system refuses it to wake another thread, would
@@ -144,7 +145,7 @@ const UNWINDING: Duration = Duration::from_secs(10);
     clippy::disallowed_methods,
     reason = "whatever else could keep the time may be what has panicked"
 )]
-fn end_with_a_panic() {
+fn exit_after_panics() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         terminal::screen::give_back();
@@ -162,11 +163,11 @@ fn end_with_a_panic() {
 }
 
 /// Does the work of the program, and reports a panic as a bug with an exit code of its own. While the panic unwinds, every process that we started is
-/// killed. Events that were acknowledged are already durable in the log.
-fn unless_it_panics(work: impl FnOnce() -> ExitCode) -> ExitCode {
-    // Nothing of what the work touched is looked at again.
-    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-    ended.unwrap_or_else(|_| {
+/// killed. Events that were acknowledged are already durable in the state log.
+fn catch_panic(work: impl FnOnce() -> ExitCode) -> ExitCode {
+    // Nothing that the work touched is used after the panic.
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    result.unwrap_or_else(|_| {
         CliError::new(terminal::exit::CliErrorKind::Bug, "hankweave has panicked").report()
     })
 }
@@ -228,8 +229,8 @@ mod tests {
     // covers: CLI-2
     #[test]
     fn a_panic_is_a_bug_of_ours() {
-        let code = unless_it_panics(|| panic!("on purpose"));
+        let code = catch_panic(|| panic!("on purpose"));
         assert_eq!(code, ExitCode::from(70));
-        assert_eq!(unless_it_panics(|| ExitCode::from(3)), ExitCode::from(3));
+        assert_eq!(catch_panic(|| ExitCode::from(3)), ExitCode::from(3));
     }
 }

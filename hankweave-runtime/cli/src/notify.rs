@@ -28,8 +28,8 @@ use tokio::time::timeout;
 
 use crate::terminal::screen::{ring, with_zoned_times};
 
-/// Time for one notification. hankweave waits for the last one before it exits.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time limit of one notification. hankweave waits for the last one before it exits.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// Program that shows a message on the desktop.
 const DESKTOP: &str = "notify-send";
@@ -58,7 +58,7 @@ impl Notification {
             RunResult::Completed | RunResult::NothingToDo => ("completed", ""),
             RunResult::Failed(_) | RunResult::OutputFailed(..) | RunResult::Unsaved(_) => ("failed", next),
             RunResult::Paused(_) => ("paused", next),
-            // After the last codon: where something is left to do, a sentinel's stop is a pause.
+            // A sentinel stopped the run after its last codon: earlier its stop is a `RunResult::Paused`.
             RunResult::Stopped(StopCause::Sentinel) => ("paused", ""),
             RunResult::Stopped(_) if outcome.stop_reason.is_some() => ("stopped", next),
             RunResult::Stopped(_) => return None,
@@ -76,6 +76,7 @@ impl Notification {
 /// Way in which news is sent.
 #[derive(Debug)]
 enum NotifyMethod {
+    /// The bell of the terminal.
     Bell,
     /// Path of [`DESKTOP`].
     Desktop(PathBuf),
@@ -102,7 +103,7 @@ impl NotifyMethod {
                 )
             }
             (_, Some(topic)) if is_address(topic) => Self::Ntfy(topic.to_owned()),
-            // As a command it would fail each time, and only the log would say so.
+            // Not a command: that would fail each time, and only the log would say so.
             (_, Some(topic)) => Self::Missing(format!(
                 "`{how}` has no address; a topic of the public server is ntfy:https://ntfy.sh/{topic}"
             )),
@@ -127,11 +128,13 @@ pub(crate) struct NextCommands {
     pub(crate) cleanup: String,
 }
 
-/// Takes the news from the events that came while the last notification was on its way: of several waits the newest one, if it lasts.
+/// Collects news from events. Between two calls of `news`, while a notification is sent, many events may come: of their waits only the newest counts, and
+/// only if it has not ended.
 #[derive(Debug, Default)]
 struct NewsFilter {
     /// Codon of the newest question, which is published before the wait for its answer.
     asked: Option<CodonId>,
+    /// News that the run waits.
     wait: Option<Notification>,
     /// News that the record is nearly full, which are published once for each twentieth of its room.
     disk: Option<Notification>,
@@ -174,6 +177,7 @@ impl NewsFilter {
         }
     }
 
+    /// Takes the collected news.
     fn news(&mut self) -> impl Iterator<Item = Notification> + use<> {
         self.disk.take().into_iter().chain(self.wait.take())
     }
@@ -304,7 +308,7 @@ impl Notifier {
             url: address.to_owned(),
             headers,
             body,
-            timeout: PATIENCE,
+            timeout: TIME_LIMIT,
         };
         match self.world.http.post(request).await {
             Ok(answer) if (200..300).contains(&answer.status) => {}
@@ -352,8 +356,8 @@ impl Notifier {
             );
             process.control.wait().await
         };
-        let ended = timeout(PATIENCE, ended).await;
-        // What is left would outlive the run.
+        let ended = timeout(TIME_LIMIT, ended).await;
+        // Programs that the command has started would outlive the run.
         let _ = process.control.signal_group(GroupSignal::Kill);
         process.control.sweep().await;
         match ended {
@@ -361,7 +365,7 @@ impl Notifier {
             Ok(Ok(exit)) => tracing::warn!(%exit, "the command that notifies has failed"),
             Ok(Err(error)) => tracing::warn!(%error, "the command that notifies has failed"),
             Err(_) => {
-                let limit_s = PATIENCE.as_secs();
+                let limit_s = TIME_LIMIT.as_secs();
                 tracing::warn!(
                     limit_s,
                     "the command that notifies, or what it has started, took too long and was ended"

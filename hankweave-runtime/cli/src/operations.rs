@@ -1,4 +1,5 @@
-//! `hankweave op` and `hankweave undo`: operations that changed the files and the record, and how to undo them (CLI-31, CLI-32).
+//! `hankweave op` and `hankweave undo` (CLI-31, CLI-32). An operation is what changed the files and the record of a directory: a run, rollback, undo,
+//! restore or cleanup. `op log` and `op show` print them; `undo` and `op restore` are rollbacks.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -36,17 +37,18 @@ pub(crate) fn op(global: &Global, command: &OpCommand) -> Result<ExitCode, CliEr
         OpCommand::Show(args) => show(global, args),
         OpCommand::Restore(args) => {
             let target = RollbackTarget::Operation(args.id.clone());
-            let back = RollbackRequest {
+            let request = RollbackRequest {
                 execution: &args.execution.execution,
                 target,
                 dry_run: args.dry_run,
                 asks: !args.yes,
             };
-            roll_back(global, &back)
+            roll_back(global, &request)
         }
     }
 }
 
+/// Undoes the newest operation that can be undone: a rollback of a live run through that run, everything else by [`roll_back`].
 pub(crate) fn undo(global: &Global, args: &UndoArgs) -> Result<ExitCode, CliError> {
     let execution = &args.execution.execution;
     if !args.dry_run
@@ -56,64 +58,71 @@ pub(crate) fn undo(global: &Global, args: &UndoArgs) -> Result<ExitCode, CliErro
         check_by_hand(execution, "undo")?;
         return crate::remote::undo_rollback(global, execution, &rollback.id);
     }
-    let back = RollbackRequest {
+    let request = RollbackRequest {
         execution: &args.execution.execution,
         target: RollbackTarget::Undo,
         dry_run: args.dry_run,
         asks: !args.yes,
     };
-    roll_back(global, &back)
+    roll_back(global, &request)
 }
 
-/// One line of the log.
+/// An operation in `op log` and `op show`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct OperationRow {
     id: String,
-    /// `run`, `rollback`, `undo` or `restore`.
+    /// `run`, `rollback`, `undo`, `restore` or `cleanup`.
     kind: &'static str,
+    /// Start of a run; time of every other operation.
     at: Timestamp,
+    /// The command that did it, without `hankweave`.
     command: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     run_id: Option<RunId>,
     /// Outcome in words.
     outcome: String,
-    /// Spending, in US dollars; an undo does not return it.
+    /// Spending of a run; an undo does not return it.
     cost: Usd,
     /// More was spent than is known.
     cost_is_lower_bound: bool,
-    /// Number of files that it changed, where checkpoints show it.
+    /// Number of files that the operation changed; `None` where checkpoints do not show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<u64>,
-    /// Codon of it that crashed, so that no checkpoint has what it did.
+    /// Codon of the run that crashed, so that no checkpoint has its last changes.
     #[serde(skip)]
     crashed: Option<CodonId>,
-    /// Whether the workspace still has what that codon did.
+    /// Whether the workspace still has the changes of that codon.
     #[serde(skip)]
-    is_left: bool,
-    /// An undo has taken it back.
+    has_crash_files: bool,
+    /// The operation no longer counts: it was undone, or its codons were run again.
     undone: bool,
-    /// A cleanup has removed its logs.
+    /// A cleanup has removed the logs of the run.
     cleaned: bool,
-    /// Whether its state can be restored: cleanups have not removed what that needs.
+    /// Whether the files after the operation can be restored: no cleanup has removed their checkpoint.
     restorable: bool,
-    /// Items that a cleanup removed.
+    /// Items that this cleanup removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     removed: Option<Removed>,
+    /// Id of the operation that this one undid.
     #[serde(skip_serializing_if = "Option::is_none")]
     undoes: Option<String>,
+    /// Position before the operation; `None` if there was none, as before the first run.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<ContinuationSource>,
+    /// Position after the operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<ContinuationSource>,
 }
 
 impl OperationRow {
+    /// Returns the row, except `undone`, `cleaned` and `restorable`, which [`rows`] fills in. `process` is that of the newest run.
     fn of(
         state: &HankweaveState,
         history: Option<&GitHistory>,
         logged: LoggedOperation<'_>,
-        (process, undone): (RunProcess, &UndoneAttempts<'_>),
+        process: RunProcess,
+        undone_attempts: &UndoneAttempts<'_>,
     ) -> Self {
         let (before, after) = (logged.before(state), logged.after(state));
         let row = |kind, at, command, outcome| Self {
@@ -127,7 +136,7 @@ impl OperationRow {
             cost_is_lower_bound: false,
             files: None,
             crashed: None,
-            is_left: false,
+            has_crash_files: false,
             undone: false,
             cleaned: false,
             restorable: true,
@@ -139,19 +148,20 @@ impl OperationRow {
         match logged {
             LoggedOperation::Run(run) => Self {
                 crashed: crashed(run, process),
-                is_left: state.runs.front().is_some_and(|last| last.run_id == run.run_id)
+                has_crash_files: state.runs.front().is_some_and(|last| last.run_id == run.run_id)
                     && state.pending_rollback.is_none(),
                 run_id: Some(run.run_id.clone()),
                 cost: run.spend(),
                 cost_is_lower_bound: run.spends_at_least(),
-                files: has_all_files(run)
-                    .then(|| changed(history, before.as_ref(), after.as_ref()))
-                    .flatten(),
+                files: match checkpoints_have_all(run) {
+                    true => changed_files(history, before.as_ref(), after.as_ref()),
+                    false => None,
+                },
                 ..row(
                     "run",
                     run.start_time,
                     command(run).to_owned(),
-                    became(run, process, undone),
+                    run_outcome(run, process, undone_attempts),
                 )
             },
             LoggedOperation::Recorded(operation) => Self {
@@ -163,8 +173,8 @@ impl OperationRow {
                     operation.at,
                     operation.command.clone(),
                     match &operation.removed {
-                        Some(removed) => what_went(removed),
-                        None => place(&operation.after),
+                        Some(removed) => removed_words(removed),
+                        None => position_words(&operation.after),
                     },
                 )
             },
@@ -172,21 +182,21 @@ impl OperationRow {
     }
 }
 
-/// Returns the codon in which a run crashed.
+/// Returns the codon in which a run crashed; `None` if it did not.
 fn crashed(run: &RunRecord, process: RunProcess) -> Option<CodonId> {
     let newest = run.codons.last()?;
     let is_open = !newest.is_terminal() && process == RunProcess::None;
     (is_open || newest.crashed()).then(|| newest.codon_id().clone())
 }
 
-/// Whether checkpoints have all that the codons of a run did: none has the work of a codon that is open or has crashed.
-fn has_all_files(run: &RunRecord) -> bool {
+/// Whether checkpoints have all changes of a run's codons. They lack those of a codon that is open or has crashed.
+fn checkpoints_have_all(run: &RunRecord) -> bool {
     let newest = run.codons.last();
     newest.is_none_or(|newest| newest.is_terminal() && !newest.crashed())
 }
 
-/// `the logs of 2 runs, 4 checkpoints`
-fn what_went(removed: &Removed) -> String {
+/// Returns `removed the logs of 2 runs and 4 checkpoints`.
+fn removed_words(removed: &Removed) -> String {
     let runs = counted(removed.runs.len(), "run");
     let checkpoints = counted(removed.checkpoints.len(), "checkpoint");
     format!("removed the logs of {runs} and {checkpoints}")
@@ -206,14 +216,14 @@ const fn command(run: &RunRecord) -> &'static str {
 }
 
 /// Largest number of codons that a line names.
-const MOST: usize = 4;
+const MOST_CODONS: usize = 4;
 
-/// `one completed, two skipped`; where some of its codons count no longer, these are marked.
-fn became(run: &RunRecord, process: RunProcess, undone: &UndoneAttempts<'_>) -> String {
-    let is_undone = |at: usize| undone.contains(&(&run.run_id, at));
-    let is_part = !(0..run.codons.len()).all(is_undone);
+/// Returns `one completed, two skipped`. If some of the codons no longer count, these are marked; if none counts, the row is marked as a whole.
+fn run_outcome(run: &RunRecord, process: RunProcess, undone_attempts: &UndoneAttempts<'_>) -> String {
+    let is_undone = |at: usize| undone_attempts.contains(&(&run.run_id, at));
+    let some_count = !(0..run.codons.len()).all(is_undone);
     let ended = run.codons.iter().enumerate().map(|(at, codon)| {
-        let undone = match is_part && is_undone(at) {
+        let undone = match some_count && is_undone(at) {
             true => " (undone or run again)",
             false => "",
         };
@@ -227,16 +237,16 @@ fn became(run: &RunRecord, process: RunProcess, undone: &UndoneAttempts<'_>) -> 
     if words.is_empty() {
         return "nothing ran".to_owned();
     }
-    // The last one says how the run ended.
-    let more = words.len().saturating_sub(MOST);
+    // The last codon stays: it says how the run ended.
+    let more = words.len().saturating_sub(MOST_CODONS);
     if more > 0 {
-        words.splice(MOST - 1..words.len() - 1, [format!("{more} more")]);
+        words.splice(MOST_CODONS - 1..words.len() - 1, [format!("{more} more")]);
     }
     words.join(", ")
 }
 
-/// `after two, checkpoint 77b0e2c1d4`
-fn place(source: &ContinuationSource) -> String {
+/// Returns `to two, checkpoint 77b0e2c1d4`.
+fn position_words(source: &ContinuationSource) -> String {
     let sha = source.checkpoint_sha.short();
     match &source.after_codon {
         Some(codon) => format!("to {codon}, checkpoint {sha}"),
@@ -244,7 +254,8 @@ fn place(source: &ContinuationSource) -> String {
     }
 }
 
-fn changed(
+/// Returns the number of files that differ between two positions; `None` if that is unknown.
+fn changed_files(
     history: Option<&GitHistory>,
     before: Option<&ContinuationSource>,
     after: Option<&ContinuationSource>,
@@ -253,18 +264,18 @@ fn changed(
     u64::try_from(changes.ok()?.len()).ok()
 }
 
-/// Returns the operations that no longer count: runs without a codon in the history, and operations that a counting operation undid. `log` has the
-/// newest one first.
+/// Returns the ids of the operations that no longer count: runs without a codon in the thread, and operations that were undone by one that counts.
+/// `log` has the newest operation first, so whether an undo counts is known before the operation that it undid.
 fn undone(state: &HankweaveState, log: &[LoggedOperation<'_>]) -> HashSet<String> {
     let thread = thread::build(state, None, None);
     let in_thread: HashSet<&RunId> = thread.codons.iter().map(|entry| &entry.run_id).collect();
-    let own = state.runs.iter().take(thread::runs_of_history(state));
-    let own: HashSet<&RunId> = own.map(|run| &run.run_id).collect();
+    let in_history = state.runs.iter().take(thread::runs_of_history(state));
+    let in_history: HashSet<&RunId> = in_history.map(|run| &run.run_id).collect();
     let (mut counting, mut undone) = (HashSet::new(), HashSet::new());
     for logged in log {
         match logged {
             LoggedOperation::Run(run) if in_thread.contains(&run.run_id) => counting.insert(logged.id()),
-            LoggedOperation::Run(run) if own.contains(&run.run_id) && !run.codons.is_empty() => {
+            LoggedOperation::Run(run) if in_history.contains(&run.run_id) && !run.codons.is_empty() => {
                 undone.insert(logged.id())
             }
             _ => false,
@@ -274,8 +285,8 @@ fn undone(state: &HankweaveState, log: &[LoggedOperation<'_>]) -> HashSet<String
         if let LoggedOperation::Recorded(operation) = logged
             && !undone.contains(&operation.id)
         {
-            let takes_back = operation.undoes.clone();
-            undone.extend(takes_back.filter(|id| !counting.contains(id)));
+            let target = operation.undoes.clone();
+            undone.extend(target.filter(|id| !counting.contains(id)));
         }
     }
     undone
@@ -288,20 +299,20 @@ fn rows(execution: &Path, state: &HankweaveState, most: usize) -> Result<Vec<Ope
         GitHistory::open(&repository).map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let log = thread::operations(state);
     let undone = undone(state, &log);
-    let (runs, gone) = (removed_runs(state), state.removed_checkpoints());
+    let (removed_runs, removed_checkpoints) = (removed_runs(state), state.removed_checkpoints());
     let shown = log.into_iter().take(most);
     let process = process_of(None, execution);
     let thread = thread::build(state, None, None);
-    let again = thread.undone_attempts(state);
-    let rows = shown.map(|logged| OperationRow::of(state, history.as_ref(), logged, (process, &again)));
+    let attempts = thread.undone_attempts(state);
+    let rows = shown.map(|logged| OperationRow::of(state, history.as_ref(), logged, process, &attempts));
     Ok(rows
         .map(|row| OperationRow {
             undone: undone.contains(&row.id),
-            cleaned: row.run_id.as_ref().is_some_and(|run| runs.contains(run)),
+            cleaned: row.run_id.as_ref().is_some_and(|run| removed_runs.contains(run)),
             restorable: row
                 .after
                 .as_ref()
-                .is_none_or(|after| !gone.contains(&after.checkpoint_sha)),
+                .is_none_or(|after| !removed_checkpoints.contains(&after.checkpoint_sha)),
             ..row
         })
         .collect())
@@ -329,8 +340,8 @@ fn log(global: &Global, args: &OpLogArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Longest command that the columns after it make room for.
-const COMMAND: usize = 28;
+/// Largest width of the command column; a longer command moves the columns after it.
+const COMMAND_WIDTH: usize = 28;
 
 /// Widths of the columns of the log; 0 for one that has nothing.
 #[derive(Debug, Clone, Copy, Default)]
@@ -345,7 +356,7 @@ impl LogColumns {
         let widest = |of: &dyn Fn(&OperationRow) -> usize| rows.iter().map(of).max().unwrap_or_default();
         Self {
             time: widest(&|row| local_time(row.at).len()),
-            command: widest(&|row| measure_text_width(&one_line(&row.command))).min(COMMAND),
+            command: widest(&|row| measure_text_width(&one_line(&row.command))).min(COMMAND_WIDTH),
             cost: widest(&|row| row.cost_words().len()),
         }
     }
@@ -360,7 +371,7 @@ impl OperationRow {
         }
     }
 
-    /// Returns the number of changed files in words. A cleanup never changes any. The changes of a crashed codon are in none of its checkpoints.
+    /// Returns the number of changed files in words; empty for a cleanup, which changes none. A crashed codon has no checkpoint of its last changes.
     fn files_words(&self) -> String {
         match self.files.filter(|_| self.removed.is_none()) {
             Some(files) => counted(usize::try_from(files).unwrap_or(usize::MAX), "file"),
@@ -427,7 +438,7 @@ fn show(global: &Global, args: &OpShowArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the positions before and after it, and the commands to return there.
+/// Writes the positions before and after the operation, and the commands that compare and restore them.
 fn write_points(text: &mut SafeText, row: &OperationRow, hints: &HintCommands) -> std::fmt::Result {
     if let Some(undone) = &row.undoes {
         writeln!(text, "  undid      {undone}")?;
@@ -437,7 +448,11 @@ fn write_points(text: &mut SafeText, row: &OperationRow, hints: &HintCommands) -
         .into_iter()
         .filter_map(|(word, point)| Some((word, point.as_ref()?)))
     {
-        writeln!(text, "  {word:<9}  {}", place(source).trim_start_matches("to "))?;
+        writeln!(
+            text,
+            "  {word:<9}  {}",
+            position_words(source).trim_start_matches("to ")
+        )?;
     }
     if let (Some(before), Some(after), true) = (&row.before, &row.after, row.restorable)
         && before.checkpoint_sha != after.checkpoint_sha
@@ -449,7 +464,7 @@ fn write_points(text: &mut SafeText, row: &OperationRow, hints: &HintCommands) -
             hints.command(&format!("diff {from}..{to}"))
         )?;
     }
-    if let Some(crashed) = row.crashed.as_ref().filter(|_| row.is_left) {
+    if let Some(crashed) = row.crashed.as_ref().filter(|_| row.has_crash_files) {
         writeln!(
             text,
             "  {}  shows what {crashed} has left, which no checkpoint of it has",

@@ -1,4 +1,7 @@
-//! Task whose workspace an execution directory is (CLI-40).
+//! The task that owns an execution directory, when the directory is the workspace of a task (CLI-40).
+//!
+//! Commands find the task with [`OwningTask::of`], which reads the state file next to the workspace, and ask its registry with
+//! [`OwningTask::looked_up`]. Then they refuse what only commands about the task may do, and show its status and what continues it.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -32,56 +35,60 @@ use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::screen::{local_time, one_line};
 use crate::terminal::shell::word;
 
-/// Time that a registry may take to answer a command that knows what the files say.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Time limit for the answer of a registry; after it, a command uses the files alone.
+const TIME_LIMIT: Duration = Duration::from_secs(3);
 
-/// Task of a workspace, by the state file next to it, and by its registry where that was asked.
+/// Task that owns a workspace, as its files say, or as its registry says if that was asked.
 #[derive(Debug, Clone)]
 pub(crate) struct OwningTask {
     id: TaskId,
-    /// Absent before its first codon has started.
+    /// `None` if neither files nor registry give one.
     name: Option<String>,
     /// Status by its registry, or by its files.
     status: TaskStatus,
-    /// Why it failed.
+    /// Why the task failed.
     error: Option<String>,
-    /// Budget with which it continues.
+    /// Larger budget that the failed task needs to continue.
     needed: Option<NeededBudget>,
     files: TaskFiles,
+    /// Options that name the registry and the folder of tasks; the suggested commands repeat them.
     place: RegistryArgs,
-    /// It has cost more than is known, by its registry or its files: an attempt lost its worker.
+    /// The task has cost more than is known: an attempt lost its worker.
     cost_is_lower_bound: bool,
-    /// Time of its creation, by its files.
+    /// Time of the task's creation, by its files.
     created: Option<Timestamp>,
-    /// Restate keeps it, and no command about tasks knows it.
+    /// The engine Restate keeps the task in place of a registry, so that no command about tasks knows the task.
     is_of_restate: bool,
-    /// Its row, where the registry was asked.
+    /// The task in its registry; `None` if that was not asked or does not have it.
     row: Option<TaskRow>,
+    /// Locks and workers of the registry; `None` if the registry was not asked or the task is not running.
     holders: Option<TaskHolders>,
-    /// Place of a later attempt than those of these files.
+    /// Location of newer files than these, in which a later attempt works or has worked.
     went_on_in: Option<FilesLocation>,
-    /// Its registry was asked and did not answer.
+    /// The registry was asked and did not answer.
     is_unanswered: bool,
 }
 
 /// Answer of a registry about the task of a workspace.
 enum RegistryFinding {
     Row(Box<TaskRow>, Option<TaskHolders>),
+    /// It had the task, which was deleted.
     Deleted,
-    /// It never had the task, or has another one of its id.
+    /// It never had the task, or has another task with that id.
     Another,
 }
 
-/// End of a task that its newest run does not show: a user completed it, or it was cancelled.
+/// End of a task: completed, deleted or cancelled. Its newest run does not show an end that a user has made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskEnd {
     /// `completed by hand: Finished by ann`
     pub(crate) words: String,
+    /// Completed or deleted, not cancelled.
     pub(crate) is_completed: bool,
 }
 
 impl TaskEnd {
-    /// Returns the end of a task with this status, of which `row` is the registry's row where that was asked; `None` for another status.
+    /// Returns the end of a task with this status; `None` if the task has not ended or has failed. `row` is the task in its registry, if that was asked.
     pub(crate) fn of(status: TaskStatus, row: Option<&TaskRow>) -> Option<Self> {
         let is_completed = match status {
             TaskStatus::Completed | TaskStatus::Deleted => true,
@@ -116,10 +123,11 @@ impl TaskEnd {
     }
 }
 
-/// Answer of a user to the question of a codon, as the registry has it.
+/// Answer of a user to the question of a codon, as the registry or the log of the task has it.
 #[derive(Debug)]
 pub(crate) struct GateAnswer {
     pub(crate) approval: TaskApproval,
+    /// Time of the answer, if known.
     pub(crate) at: Option<Timestamp>,
 }
 
@@ -144,7 +152,7 @@ impl GateAnswer {
     }
 }
 
-/// Returns the state directory of an execution directory that is only looked at. An error names the task whose workspace it is.
+/// Returns the state directory of an execution directory, for commands that only read. In a workspace where no run is recorded, the error names its task.
 pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, CliError> {
     directory::existing_state_dir(execution).map_err(|error| match OwningTask::of(execution) {
         Some(task) => task.looked_up().without_run(execution),
@@ -155,7 +163,7 @@ pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, CliError> 
 /// Refuses a run by hand in the workspace of a task that has not completed: it would spend beyond the budget of the task,
 /// past its registry (TASK-126).
 ///
-/// The `task` was looked up. `marker` is that of this process, by which the worker's own run is recognized.
+/// The registry was asked about `task`. `marker` is the variable that a worker sets for its own runs.
 pub(crate) fn check_run(task: &OwningTask, marker: Option<&OsStr>) -> Result<(), CliError> {
     match task.is_run_by_worker(marker) {
         true => Ok(()),
@@ -163,7 +171,7 @@ pub(crate) fn check_run(task: &OwningTask, marker: Option<&OsStr>) -> Result<(),
     }
 }
 
-/// Refuses a command that changes the files of a task by hand while the task waits or is at work (TASK-126). Its next attempt would continue with
+/// Refuses a command that changes the files of a task by hand while the task waits or is at work (TASK-126): its next attempt would continue with
 /// other files than its registry, its log and its worker know.
 pub(crate) fn check_by_hand(execution: &Path, command: &str) -> Result<(), CliError> {
     match OwningTask::of(execution).map(OwningTask::looked_up) {
@@ -172,7 +180,7 @@ pub(crate) fn check_by_hand(execution: &Path, command: &str) -> Result<(), CliEr
     }
 }
 
-/// Refuses to stop the run of a task that a worker has: the task would fail of it, and a command about the task cancels it (TASK-126).
+/// Refuses to stop the run of a task that a worker has, since the task would fail by that; `task cancel` stops it (TASK-126).
 pub(crate) fn check_stop(execution: &Path) -> Result<(), CliError> {
     match OwningTask::of(execution).map(OwningTask::looked_up) {
         Some(task) if task.status == TaskStatus::Running && !task.is_free() => Err(task.refuse_stop()),
@@ -193,7 +201,7 @@ pub(crate) fn has_ended_before(row: &TaskRow, run: &RunRecord) -> bool {
     row.record.status() == TaskStatus::Completed && run.start_time > row.updated_at
 }
 
-/// Returns the files of a task that were begun at another location.
+/// Describes the files of a task that are at another location.
 fn missing(location: FilesLocation, id: &TaskId) -> MissingFiles {
     let is_of_machine = location.machine == machine_name();
     let files = Path::new(&location.folder).join(id.as_str());
@@ -209,7 +217,7 @@ pub(crate) fn onward(execution: &Path) -> Option<String> {
     Some(OwningTask::of(execution)?.onward())
 }
 
-/// Returns the option with which an attempt waits so long for a usage limit: ` --max-wait 9h`.
+/// Returns the option with which an attempt waits at least `patience` for the end of a usage limit: ` --max-wait 9h`.
 pub(crate) fn patience_option(patience: Duration) -> String {
     format!(" --max-wait {}", duration_argument(patience))
 }
@@ -217,9 +225,9 @@ pub(crate) fn patience_option(patience: Duration) -> String {
 impl OwningTask {
     /// Returns the task whose workspace `execution` is; `None` for a directory of another kind.
     pub(crate) fn of(execution: &Path) -> Option<Self> {
-        // The folder of a task that no worker has begun is not there yet.
-        let here = || Some(RealDisk.real_path(Path::new(".")).ok()?.join(execution));
-        let workspace = RealDisk.real_path(execution).ok().or_else(here)?;
+        // The folder of a task that no worker has begun does not exist yet, so it has no real path.
+        let absolute = || Some(RealDisk.real_path(Path::new(".")).ok()?.join(execution));
+        let workspace = RealDisk.real_path(execution).ok().or_else(absolute)?;
         if workspace.file_name()? != WORKSPACE {
             return None;
         }
@@ -231,13 +239,13 @@ impl OwningTask {
         let task = Self::from_files(id, files, root, state.as_ref());
         match state {
             Some(_) => Some(task),
-            // Before its first start the registry alone knows it: the one whose folder of files commands here find by themselves.
+            // Before its first start only a registry knows the task. That is asked if commands here find this folder of tasks without `--tasks`.
             None if task.place.tasks.is_none() => Some(task.looked_up()).filter(|task| task.row.is_some()),
             None => None,
         }
     }
 
-    /// Returns the task as its files say; one without a state is pending.
+    /// Returns the task as its files say; without a state file it is pending.
     fn from_files(id: TaskId, files: TaskFiles, root: &Path, state: Option<&TaskState>) -> Self {
         let field = |name: &str| state.and_then(|state| state.data.get(name));
         let text = |name: &str| field(name).and_then(Value::as_str);
@@ -261,14 +269,14 @@ impl OwningTask {
         }
     }
 
-    /// Asks the registry, which knows what happened after the newest run. One that does not answer leaves what the files say.
+    /// Asks the registry, which knows what happened after the newest run. If the registry does not answer, the task stays as the files say.
     pub(crate) fn looked_up(self) -> Self {
         // A thread of another async runtime must not block on the registry.
         if self.row.is_some() || self.is_of_restate || Handle::try_current().is_ok() || !is_there(&self.place)
         {
             return self;
         }
-        let asked = with_registry_within(PATIENCE, &self.place, async |registry: &Registry| {
+        let finding = with_registry_within(TIME_LIMIT, &self.place, async |registry: &Registry| {
             let failed = |error: TaskError| registry.failure(&error);
             let coordinator = &registry.coordinator;
             let Some(row) = coordinator.task(self.id.clone()).await.map_err(failed)? else {
@@ -288,7 +296,7 @@ impl OwningTask {
             let holders = TaskHolders::of(registry, std::slice::from_ref(&row)).await?;
             Ok(Some(RegistryFinding::Row(Box::new(row), holders)))
         });
-        match asked {
+        match finding {
             Ok(Some(RegistryFinding::Row(row, holders))) => self.known_as(*row, holders),
             Ok(Some(RegistryFinding::Deleted)) => Self {
                 status: TaskStatus::Deleted,
@@ -302,7 +310,7 @@ impl OwningTask {
         }
     }
 
-    /// Takes what the registry knows of the task.
+    /// Replaces what the files say by this row of the registry.
     pub(crate) fn known_as(self, row: TaskRow, holders: Option<TaskHolders>) -> Self {
         let failed = match &row.record {
             TaskRecord::Failed(failed) => Some(failed),
@@ -321,8 +329,8 @@ impl OwningTask {
         }
     }
 
-    /// Returns the answer of a user that decides whether this codon starts: a denial because of which the task failed, or an approval that no run has
-    /// seen.
+    /// Returns the answer of a user that decides whether this codon starts: a denial by which the task failed, or an approval that no run has seen. A task
+    /// that is worked on by hand has no run, so every answer counts.
     pub(crate) fn answer(&self, codon: &CodonId) -> Option<GateAnswer> {
         let noted = self.row.as_ref()?.record.metadata().get("approval")?;
         let approval: TaskApproval = serde_json::from_value(noted.clone()).ok()?;
@@ -336,25 +344,25 @@ impl OwningTask {
         (decides && approval.codon_id == codon.as_str()).then_some(GateAnswer { approval, at })
     }
 
-    /// Returns the denials of users that its log has, each with how long its question had waited: no run of the task saw them.
+    /// Returns the denials in the log of the task, which no run saw. Each has the time that its question had waited, if known.
     pub(crate) fn denials(&self) -> Vec<(GateAnswer, Option<Duration>)> {
         let log = self.files.load_log(&LogQuery::default());
-        let mut asked = None;
+        let mut asked_at = None;
         let denial = |entry: LogEntry| {
             let data = entry.data?;
             if data["toStatus"] == TaskStatus::Waiting.as_str() {
-                asked = Some(entry.timestamp);
+                asked_at = Some(entry.timestamp);
             }
             let approval: TaskApproval = serde_json::from_value(data["approval"].clone()).ok()?;
             let at = Some(entry.timestamp);
-            let waited = asked.map(|asked| entry.timestamp.since(asked));
+            let waited = asked_at.map(|asked| entry.timestamp.since(asked));
             (!approval.granted).then_some((GateAnswer { approval, at }, waited))
         };
         let entries = log.map(|log| log.entries).unwrap_or_default();
         entries.into_iter().filter_map(denial).collect()
     }
 
-    /// Returns the steps that users took and how it was requeued, which its log has, but for answers: `the task was cancelled by ann`.
+    /// Returns the steps of users, except answers, and the requeues in the log of the task: `the task was cancelled by ann`.
     pub(crate) fn steps_of_users(&self) -> Vec<(Timestamp, String)> {
         let log = self.files.load_log(&LogQuery::default());
         let entries = log.map(|log| log.entries).unwrap_or_default();
@@ -372,25 +380,25 @@ impl OwningTask {
         lines(&entries).into_iter().filter_map(step).collect()
     }
 
-    /// Returns the worker of the running task if it does not renew its lease, with the state of the run in its workspace.
+    /// Returns the worker of the running task if the worker does not renew its lease. `state` and `is_live` are the record and the process in the workspace.
     pub(crate) fn absent_worker(&self, state: &HankweaveState, is_live: bool) -> Option<AbsentWorker> {
         let (row, holders) = (self.row.as_ref()?, self.holders.as_ref()?);
         holders.absent(row, has_crashed(state, is_live, row))
     }
 
-    /// Whether the task is running, and its newest attempt has noted in these files what it does.
+    /// Whether the task is running and its newest attempt works in these files.
     pub(crate) fn works_in_these_files(&self) -> bool {
         let row = self.row.as_ref();
         let has_newest = |row: &TaskRow| self.files.has_newest_attempt(row);
         self.status == TaskStatus::Running && row.is_some_and(has_newest)
     }
 
-    /// Returns the worker of the running task, which is suspended on this machine.
+    /// Returns the worker of the running task, which `worker` describes as suspended on this machine.
     pub(crate) fn suspended(&self, worker: SuspendedWorker) -> Option<AbsentWorker> {
         Some(self.holders.as_ref()?.suspended(self.row.as_ref()?, worker))
     }
 
-    /// Returns how the task ended whose newest run ended in another way, or was undone.
+    /// Returns how the task ended; `None` if it has not ended or has failed.
     pub(crate) fn end(&self) -> Option<TaskEnd> {
         TaskEnd::of(self.status, self.row.as_ref())
     }
@@ -414,7 +422,8 @@ impl OwningTask {
         self.is_unanswered
     }
 
-    /// Returns what the task cost in all and why that is more than the `recorded` runs here cost, or may be; `None` where it is not.
+    /// Returns the total cost of the task, and why that is, or may be, more than the `recorded` cost of the runs here; `None` where it is not.
+    /// `is_lower_bound`: the recorded cost is already shown as "at least".
     pub(crate) fn cost_beyond(&self, recorded: Usd, is_lower_bound: bool) -> Option<(String, &'static str)> {
         let all = self.files.cost(self.row.as_ref()?)?;
         let is_unsure = all.cost_is_lower_bound && !is_lower_bound;
@@ -452,7 +461,7 @@ impl OwningTask {
         self.row.as_ref()?.cancelled_by()
     }
 
-    /// Returns when a user asked to cancel the task, whose worker has not stopped it yet.
+    /// Returns when a user asked to cancel the running task, if its worker has not stopped it yet.
     pub(crate) fn cancel_requested_at(&self) -> Option<Timestamp> {
         self.row.as_ref()?.cancel_requested_at
     }
@@ -465,7 +474,7 @@ impl OwningTask {
         }
     }
 
-    /// Returns why the task failed, unless `cause`, which a reader sees anyway, says that.
+    /// Returns why the task failed, unless `cause`, which is shown next to it, says so already.
     pub(crate) fn failure_beside(&self, cause: Option<&str>) -> Option<&str> {
         let error = self
             .error
@@ -475,15 +484,15 @@ impl OwningTask {
         (!is_said).then_some(error)
     }
 
-    /// Describes a workspace in which no run is recorded.
+    /// Returns the error for a workspace in which no run is recorded.
     fn without_run(&self, execution: &Path) -> CliError {
         let named = self.named();
         let root = self.files.path().parent().map(Path::to_owned);
-        let is_other = |there: &FilesLocation| {
+        let is_another = |there: &FilesLocation| {
             there.machine != machine_name() || root.as_deref() != Some(Path::new(&there.folder))
         };
         let there = self.row.as_ref().and_then(|row| FilesLocation::of(&row.record));
-        let there = there.filter(is_other);
+        let there = there.filter(is_another);
         let message = match (self.failure_beside(None), self.end()) {
             _ if let Some(there) = &there => {
                 let place = begun_elsewhere::place(there);
@@ -547,6 +556,7 @@ impl OwningTask {
         json
     }
 
+    /// Returns `hankweave task WHAT ID`, with the options that name the registry.
     fn command(&self, what: &str) -> String {
         task_command(&self.place, &format!("task {what} {}", self.id))
     }
@@ -561,8 +571,8 @@ impl OwningTask {
     }
 
     /// Returns the commands that continue the task, with their effects, in place of those of a run.
-    /// `is_free` says that no worker holds it, `patience` how long its next run would have to wait for a usage limit, and `next` is the first step of
-    /// that run.
+    /// `is_live`: a run works in the workspace. `is_free`: no worker holds the task. `asked` is the codon that waits for an approval, `patience` the time
+    /// that the next run would have to wait for a usage limit, and `next` the first step of that run.
     pub(crate) fn commands(
         &self,
         is_live: bool,
@@ -579,7 +589,7 @@ impl OwningTask {
         match (asked, self.status) {
             (_, TaskStatus::Running) if is_live && self.cancel_requested_at().is_some() => {}
             (_, TaskStatus::Running) if is_live && !is_free => offer("cancel", "stops it".to_owned()),
-            // Its worker was suspended when its lease ended or the task was taken from it, and the run works on.
+            // The run works on although the task is no longer its worker's: the worker was suspended when the lease ended or the task was taken away.
             _ if is_live => {
                 let workspace = self.files.path().join(WORKSPACE);
                 let stop = HintCommands::about(&workspace).command("stop");
@@ -623,8 +633,8 @@ impl OwningTask {
         offers
     }
 
-    /// Returns the command that lets a worker continue the task, with a budget that is large enough, and with the `patience` to wait for a usage
-    /// limit.
+    /// Returns the command that lets a worker continue the task: with a budget that is large enough, and with `patience` as the longest wait for the end
+    /// of a usage limit.
     pub(crate) fn resume_command(&self, patience: Option<Duration>) -> String {
         let needed = self.needed.filter(|_| self.status == TaskStatus::Failed);
         let options = needed.map(|needed| needed.options()).unwrap_or_default();
@@ -635,7 +645,7 @@ impl OwningTask {
         )
     }
 
-    /// Returns the note of a run that a user starts in the workspace.
+    /// Returns the note for a user who starts a run in the workspace.
     pub(crate) fn note(&self) -> String {
         format!("this is the workspace of {}; {}\n", self.named(), self.onward())
     }
@@ -673,12 +683,13 @@ impl OwningTask {
         format!("{continues}, `{}` shows it", self.command("show"))
     }
 
-    /// Whether the answers that count are in its registry (TASK-123): a run after its end is a user's, and asks as any other.
+    /// Whether answers to the task's questions have to go to its registry (TASK-123). Once the task has completed, a run in the workspace is a user's own,
+    /// which is answered like any other.
     pub(crate) fn is_answered_there(&self) -> bool {
         !matches!(self.status, TaskStatus::Completed | TaskStatus::Deleted)
     }
 
-    /// Returns the command that answers the question of the task; one that was denied has to be resumed first.
+    /// Returns the command that answers the question of the task; a task that failed by a denial has to be resumed first.
     pub(crate) fn answer_command(&self) -> String {
         match self.status {
             TaskStatus::Failed | TaskStatus::Cancelled => self.resume_command(None),
@@ -696,7 +707,7 @@ impl OwningTask {
         })
     }
 
-    /// Refuses an answer that the next worker would not find: the one that counts is in the registry (TASK-123).
+    /// Refuses an answer in the record of the directory: the next worker takes answers only from the registry (TASK-123).
     pub(crate) fn refuse_answer(&self, is_denial: bool, reason: Option<&str>) -> CliError {
         let answer = self.command(if is_denial { "deny" } else { "approve" });
         let reason = reason.map_or_else(String::new, |reason| format!(" --reason {}", word(reason)));
@@ -714,7 +725,7 @@ impl OwningTask {
                 )
             }
             TaskStatus::Waiting => format!("`{answer}{reason}` does"),
-            // Where one has completed a run asks as any other.
+            // Pending or running: an answer after the end of the task is not refused (`is_answered_there`).
             _ => format!(
                 "the task is {} and asks nothing now; once it waits, `{answer}{reason}` answers; {}",
                 self.status,
@@ -735,7 +746,7 @@ impl OwningTask {
         known.is_some_and(|(row, holders)| holders.worker(row).is_none())
     }
 
-    /// Refuses a run in files that are older than those of another machine: it would pay again for what is done there.
+    /// Refuses a run if another location has newer files of the task: the run would pay again for what was done there.
     fn check_newest(&self) -> Result<(), CliError> {
         let Some(there) = &self.went_on_in else {
             return Ok(());
@@ -751,6 +762,7 @@ impl OwningTask {
         )))
     }
 
+    /// Refuses a run by hand unless the task has completed.
     fn check_completed(&self) -> Result<(), CliError> {
         self.check_newest()?;
         let kind = match self.status {
@@ -765,6 +777,7 @@ impl OwningTask {
         Err(CliError::new(kind, message).hint(self.onward()))
     }
 
+    /// Returns the error for `stop` in the workspace of a task.
     fn refuse_stop(&self) -> CliError {
         let message = format!(
             "`stop` does not work for a task, which would fail of it, and this is the workspace of {}",
@@ -777,6 +790,7 @@ impl OwningTask {
         CliError::new(CliErrorKind::Held, message).hint(hint)
     }
 
+    /// Refuses `command`, which changes the files, unless the task has ended.
     fn check_ended(&self, command: &str) -> Result<(), CliError> {
         let (kind, is) = match self.status {
             status if has_ended(status) => return Ok(()),
@@ -805,7 +819,7 @@ impl OwningTask {
         marker.is_some_and(|marker| marker.as_encoded_bytes().starts_with(own.as_bytes()))
     }
 
-    /// Returns the task as the guard of the run that its worker has started.
+    /// Returns the task as the guard that checks the commands of clients to the run which its worker has started.
     pub(crate) fn guard(self) -> Arc<dyn CommandGuard> {
         Arc::new(Self {
             status: TaskStatus::Running,
@@ -831,7 +845,7 @@ impl OwningTask {
         }
     }
 
-    /// Whether the task, by its files, is not running any more, so that the work of its run is of no use.
+    /// Whether the task, by its files, is no longer running, so that its run works for nothing and may be stopped.
     fn is_taken_from_run(&self) -> bool {
         let state = self.files.load_state().ok().flatten();
         state.is_some_and(|state| state.status != TaskStatus::Running)
@@ -843,7 +857,7 @@ impl OwningTask {
     }
 }
 
-/// A client may do no more to a run than the command of that name (TASK-126).
+/// A client of a run gets no further than the command of the same name on the command line (TASK-126).
 impl CommandGuard for OwningTask {
     fn check(&self, command: &Command) -> Result<(), CommandRefusal> {
         self.check_command(command).map_err(|refused| CommandRefusal {

@@ -1,4 +1,4 @@
-//! Changes of hank.json since the plan of a run was made, as commands show them that only read (STATE-45).
+//! Changes of hank.json since the plan of a run was made, for `validate` and `status`, which only read the record (STATE-45).
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
@@ -12,44 +12,44 @@ use serde::Serialize;
 
 use crate::terminal::screen::SafeText;
 
+/// Differences between hank.json and the plan, and where the next run starts with them.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct PlanChanges {
     /// Why the plan cannot be done any more.
     pub(crate) misfits: Vec<String>,
     /// Notices about the plan.
     pub(crate) notices: Vec<String>,
-    /// Next codon of a run.
+    /// First codon of the next run; `None` if no codon is left.
     #[serde(skip)]
     pub(crate) next: Option<String>,
-    /// Start of the next run, unless that is the first codon.
+    /// Position from which the next run continues; `None` if it starts at the first codon.
     #[serde(skip)]
     pub(crate) resume: Option<Resume>,
     /// The next run begins at the first codon of the hank, although runs are recorded.
     #[serde(skip)]
     pub(crate) is_fresh: bool,
-    /// A plan made again is another one.
+    /// A plan made anew from this hank (`--replan`) would differ from the recorded plan.
     #[serde(skip)]
     pub(crate) can_be_taken_over: bool,
 }
 
 impl PlanChanges {
-    /// Compares the hank with the recorded plan, as a run continues with `recovery`. Every recorded checkpoint counts as existing, so only the
+    /// Compares the hank with the recorded plan, for a next run that continues with `recovery`. Every recorded checkpoint counts as existing, so only the
     /// document is read.
     pub(crate) fn of(state: &HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Self {
-        match going_on(state, hank, recovery) {
+        match continued_run(state, hank, recovery) {
+            Some(run) => Self::from_run(&run, hank),
             None => Self::fresh(state, hank),
-            _ if is_rehearsal(state) => Self::fresh(state, hank),
-            Some(going_on) => Self::from_run(&going_on, hank),
         }
     }
 
-    /// Returns the outlook of a new plan.
+    /// Returns the changes that are left after the plan was made anew (`--replan`).
     pub(crate) fn anew(state: &HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Self {
-        let Some(mut going_on) = going_on(state, hank, recovery).filter(|_| !is_rehearsal(state)) else {
+        let Some(mut run) = continued_run(state, hank, recovery) else {
             return Self::fresh(state, hank);
         };
-        match going_on.replan(hank) {
-            Ok(()) => Self::from_run(&going_on, hank),
+        match run.replan(hank) {
+            Ok(()) => Self::from_run(&run, hank),
             Err(error) => Self {
                 misfits: vec![error.to_string()],
                 ..Self::default()
@@ -68,6 +68,7 @@ impl PlanChanges {
         }
     }
 
+    /// Returns the changes for a run that continues.
     fn from_run(run: &ContinuedRun, hank: &Hank) -> Self {
         let changes = run.changes(hank);
         Self {
@@ -104,7 +105,11 @@ pub(crate) fn is_rehearsal(state: &HankweaveState) -> bool {
     state.runs.front().is_some_and(|run| run.is_rehearsal())
 }
 
-fn going_on(state: &HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Option<ContinuedRun> {
+/// Returns the run that the next run continues; `None` if there is none, or if it is a rehearsal.
+fn continued_run(state: &HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Option<ContinuedRun> {
+    if is_rehearsal(state) {
+        return None;
+    }
     let known: HashSet<_> = recorded_checkpoints(state).into_iter().collect();
     ContinuedRun::of(state.clone(), hank, recovery, &known)
 }

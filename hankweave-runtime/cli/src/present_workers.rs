@@ -1,4 +1,4 @@
-//! Present workers, in words (TASK-128).
+//! Sentences about the workers that are present in a registry, and about who takes a task (TASK-128).
 
 use hankweave_task_model::registry::{FilesLocation, TaskRow};
 use hankweave_tasks::coordinator::WorkerPresence;
@@ -24,21 +24,23 @@ pub(crate) fn words(workers: &[WorkerPresence], start: &str) -> String {
     }
 }
 
-/// Returns the workers that run tasks, or the command that starts one; `them` is `it` or `them`. A task that was `begun_in` a folder is for the
-/// workers of that folder.
+/// Returns which workers will take new tasks, or the command that starts a worker: `w1 takes it`. `them` is `it` or `them`, whichever names the tasks. Only
+/// the workers of the folder `begun_in` take a task that was begun there.
 pub(crate) async fn takers(
     registry: &Registry,
     them: &str,
     begun_in: Option<&FilesLocation>,
 ) -> Result<String, CliError> {
-    let there = present(registry).await?;
+    let workers = present(registry).await?;
     let of_folder = |worker: &WorkerPresence| match (&worker.location, begun_in) {
         (Some(own), Some(begun_in)) => own == begun_in,
-        // A worker of an older version does not name its folder.
+        // The task has no folder yet, or the worker is of an older version that does not name its folder.
         _ => true,
     };
-    let there = there.iter().filter(|worker| !worker.is_late && of_folder(worker));
-    let (busy, free): (Vec<_>, Vec<_>) = there.partition(|worker| worker.is_busy());
+    let takers = workers
+        .iter()
+        .filter(|worker| !worker.is_late && of_folder(worker));
+    let (busy, free): (Vec<_>, Vec<_>) = takers.partition(|worker| worker.is_busy());
     let name = |worker: &&WorkerPresence| one_line(&worker.name);
     let free: Vec<_> = free.iter().map(name).collect();
     let busy: Vec<_> = busy.iter().map(name).collect();
@@ -51,7 +53,7 @@ pub(crate) async fn takers(
     })
 }
 
-/// Returns the folder in which a task was begun, if it is not this one and none of its workers is present to continue the task.
+/// Returns the sentence of [`Registry::begun_elsewhere`] about a task that was begun in another folder, if no worker of that folder is present.
 pub(crate) async fn left_elsewhere(registry: &Registry, row: &TaskRow) -> Result<Option<String>, CliError> {
     let (Some(elsewhere), Some(begun_in)) = (registry.begun_elsewhere(row), FilesLocation::of(&row.record))
     else {

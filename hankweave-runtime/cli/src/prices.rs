@@ -1,4 +1,4 @@
-//! `hankweave prices`
+//! `hankweave prices`: shows the prices by which the tokens of each model are charged.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -18,12 +18,12 @@ use crate::settings::{Configuration, Flags};
 use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::output;
 
-/// Shows the prices of models and the source of each. In this folder, `run` uses these prices if it gets this flag.
+/// Shows the prices of models and the source of each: those that `run` would use in this folder with the same `--prices`.
 pub(crate) fn prices(global: &Global, args: &PricesArgs) -> Result<ExitCode, CliError> {
     let flags = with_prices(Flags::new(), args.prices.as_deref())?;
     let prices = effective_prices(&resolve(None, &flags)?)?;
     match &args.model {
-        Some(model) => one(global, &prices, model),
+        Some(model) => print_model(global, &prices, model),
         None if global.json() => output::print_json(&list_json(&prices)),
         None => {
             output::print_lines(list_text(&prices))?;
@@ -32,7 +32,7 @@ pub(crate) fn prices(global: &Global, args: &PricesArgs) -> Result<ExitCode, Cli
     }
 }
 
-/// Returns the list prices, overridden by those of the settings.
+/// Returns the list prices, overridden by the prices in the settings.
 pub(crate) fn effective_prices(configuration: &Configuration) -> Result<Arc<Prices>, CliError> {
     match configuration.prices() {
         None => Ok(Prices::listed()),
@@ -76,9 +76,11 @@ fn read(path: &str) -> Result<PriceFile, CliError> {
     }
 }
 
+/// Hint for a file of prices that cannot be used.
 const HINT: &str = r#"nothing was written; such a file holds {"models": {"NAME": {"input": 3, "output": 15}}}, in dollars per million tokens"#;
 
-fn one(global: &Global, prices: &Prices, model: &str) -> Result<ExitCode, CliError> {
+/// Prints the price of a model; an alias such as `sonnet` has none, since the agent chooses its model.
+fn print_model(global: &Global, prices: &Prices, model: &str) -> Result<ExitCode, CliError> {
     let found = prices.find(model);
     if found.is_none() && !is_alias(model) {
         let near = nearest_models(model, prices);
@@ -130,6 +132,7 @@ fn list_text(prices: &Prices) -> String {
     table(prices, prices.iter())
 }
 
+/// Heads of the columns of [`table`].
 const HEADS: [&str; 8] = [
     "MODEL",
     "INPUT",
@@ -161,7 +164,7 @@ fn table<'p>(prices: &Prices, rows: impl IntoIterator<Item = (&'p str, &'p Price
                 number(rates.cache_write_1h),
                 number(rates.cache_read),
                 number(web_search),
-                from(price).to_owned(),
+                source(price).to_owned(),
             ]
         };
         cells.push(row(family.to_owned(), rates));
@@ -196,7 +199,8 @@ fn number(price: Usd) -> String {
     price.as_dollars().to_string()
 }
 
-fn from(price: &Price) -> &str {
+/// Returns the file that sets the price, or `list` for the list price.
+fn source(price: &Price) -> &str {
     price.given_by.as_deref().unwrap_or("list")
 }
 
@@ -210,6 +214,6 @@ fn list_json(prices: &Prices) -> Value {
 
 fn price_json(price: &Price) -> Value {
     let mut json = serde_json::to_value(price.rate).unwrap_or_default();
-    json["from"] = json!(from(price));
+    json["from"] = json!(source(price));
     json
 }

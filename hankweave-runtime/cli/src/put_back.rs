@@ -1,4 +1,5 @@
-//! A record that an agent has removed, put back before it is looked at.
+//! Puts back a record that an agent has removed, before a command reads it. A run keeps a spare record outside the
+//! directory, from which this one is completed.
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use hankweave_runtime::world::environment::Environment;
 
 use crate::terminal::screen::print_stderr;
 
-/// Puts back what an agent removed of the state directory before its run was killed.
+/// Puts back the files of the state directory that an agent removed before its run was killed.
 pub(crate) fn put_back(execution: &Path) {
     let spares = Spares::new(records_folder(&Environment::of_process()));
     let real = RealDisk.real_path(execution);

@@ -1,4 +1,5 @@
-//! Registry of tasks, and common parts of its commands (CLI-40).
+//! The registry of tasks, as the commands about tasks, locks and workers open it: which registry is meant, what to do with it, and messages for its
+//! errors (CLI-40).
 
 use std::ffi::OsStr;
 use std::future::Future;
@@ -35,16 +36,18 @@ use crate::terminal::shell::word;
 pub(crate) struct Registry {
     pub(crate) coordinator: Arc<dyn Coordinator>,
     pub(crate) locks: Locks,
-    /// Takes the steps of tasks, with the hooks that workers have, too.
+    /// Changes the status of tasks, with the same hooks as workers.
     pub(crate) lifecycle: Lifecycle,
+    /// Files of the tasks.
     pub(crate) layers: TaskLayers,
     pub(crate) world: World,
-    /// How it was asked for.
+    /// Address of the registry: `sqlite:PATH` or a `postgres` URL.
     pub(crate) url: String,
+    /// Options of the command that named the registry and the folder of tasks.
     place: RegistryArgs,
 }
 
-/// Opens the registry and does something with it.
+/// Opens the registry, runs `act` with it, and closes it.
 pub(crate) fn with_registry<T>(
     place: &RegistryArgs,
     act: impl AsyncFnOnce(&Registry) -> Result<T, CliError>,
@@ -57,24 +60,24 @@ pub(crate) fn with_registry<T>(
     })
 }
 
-/// Opens the registry and does something with it, unless that takes longer than `limit`.
+/// Opens the registry, runs `act` with it, and closes it; `None` if all of that takes longer than `limit`.
 pub(crate) fn with_registry_within<T>(
     limit: Duration,
     place: &RegistryArgs,
     act: impl AsyncFnOnce(&Registry) -> Result<Option<T>, CliError>,
 ) -> Result<Option<T>, CliError> {
     with_runtime(async {
-        let asked = within(limit, async {
+        let result = within(limit, async {
             let registry = Registry::open(place).await?;
             let done = act(&registry).await;
             registry.close().await;
             done
         });
-        asked.await.unwrap_or(Ok(None))
+        result.await.unwrap_or(Ok(None))
     })
 }
 
-/// Waits for work of which other threads do a part.
+/// Runs `work` to its end on a runtime that has other threads for blocking parts.
 pub(crate) fn with_runtime<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     make_new_files_private();
     let runtime = lasting_runtime().map_err(|error| CliError::no_threads(&error))?;
@@ -84,13 +87,14 @@ pub(crate) fn with_runtime<T>(work: impl Future<Output = Result<T, CliError>>) -
     done
 }
 
+/// Opens the registry at an address, and makes the folder of a file if there is none.
 async fn connect(url: &str, world: &World) -> Result<Arc<dyn Coordinator>, TaskError> {
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         return Ok(Arc::new(Postgres::open(url).await?));
     }
     let Some(path) = url.strip_prefix("sqlite:") else {
-        let told = "it is neither sqlite:PATH nor postgres://…".to_owned();
-        return Err(TaskError::RegistryNotInitialized(told));
+        let message = "it is neither sqlite:PATH nor postgres://…".to_owned();
+        return Err(TaskError::RegistryNotInitialized(message));
     };
     let path = Path::new(path);
     let made = RealDisk.make_private_dirs(parent(path));
@@ -98,8 +102,8 @@ async fn connect(url: &str, world: &World) -> Result<Arc<dyn Coordinator>, TaskE
     Ok(Arc::new(Sqlite::open(path, world.clock.clone()).await?))
 }
 
-/// Returns the address of the registry and the folder of the files.
-fn placed(place: &RegistryArgs) -> Result<(String, PathBuf), CliError> {
+/// Returns the address of the registry and the folder of tasks that these options mean; what they leave out comes from the settings and defaults.
+fn locate(place: &RegistryArgs) -> Result<(String, PathBuf), CliError> {
     let given = place
         .registry
         .clone()
@@ -132,10 +136,10 @@ pub(crate) fn tasks_folder(place: &RegistryArgs) -> Result<PathBuf, CliError> {
     }
 }
 
-/// Returns the flags that name this registry and this folder of files, where commands here would not find them by themselves. A registry that is not
-/// known is the usual one.
+/// Returns the options that name this registry and this folder of tasks; each is left out if commands here would find it without. A registry that is not
+/// known counts as the default one.
 pub(crate) fn place_of(registry: Option<&str>, root: &Path) -> RegistryArgs {
-    let usual = placed(&RegistryArgs::default()).ok();
+    let usual = locate(&RegistryArgs::default()).ok();
     let is_usual = |url: &&str| {
         usual
             .as_ref()
@@ -148,7 +152,7 @@ pub(crate) fn place_of(registry: Option<&str>, root: &Path) -> RegistryArgs {
     };
     let environment = Environment::of_process();
     let set = environment.get("HANKWEAVE_TASKS").map(PathBuf::from);
-    let folder = set.or_else(|| placed(&named).ok().map(|(_, root)| root));
+    let folder = set.or_else(|| locate(&named).ok().map(|(_, root)| root));
     let is_found = folder.is_some_and(|folder| real_or_given(&folder) == real_or_given(root));
     RegistryArgs {
         tasks: (!is_found).then(|| root.to_owned()),
@@ -159,7 +163,7 @@ pub(crate) fn place_of(registry: Option<&str>, root: &Path) -> RegistryArgs {
 /// Name in the place of a registry for tasks that Restate keeps.
 pub(crate) const RESTATE: &str = "restate";
 
-/// Returns the address of a registry for the workers of its tasks to keep: by its real path, without the password that it may have.
+/// Returns the address of a registry in the form that workers keep with their tasks: a file by its real path, a server without its password.
 pub(crate) fn kept_url(url: &str) -> String {
     real_url(url)
 }
@@ -186,8 +190,8 @@ fn data_folder(environment: &Environment) -> Result<PathBuf, CliError> {
     let home = || Some(absolute("HOME")?.join(".local/share"));
     let data = absolute("XDG_DATA_HOME").map(Path::to_owned).or_else(home);
     let data = data.ok_or_else(|| {
-        let told = "neither XDG_DATA_HOME nor HOME names a folder for the registry";
-        CliError::new(CliErrorKind::Input, told).hint("name one with --registry sqlite:PATH")
+        let message = "neither XDG_DATA_HOME nor HOME names a folder for the registry";
+        CliError::new(CliErrorKind::Input, message).hint("name one with --registry sqlite:PATH")
     })?;
     Ok(data.join(OsStr::new("hankweave")))
 }
@@ -195,7 +199,7 @@ fn data_folder(environment: &Environment) -> Result<PathBuf, CliError> {
 impl Registry {
     /// Opens the registry at `place`.
     pub(crate) async fn open(place: &RegistryArgs) -> Result<Self, CliError> {
-        let (url, root) = placed(place)?;
+        let (url, root) = locate(place)?;
         let world = World::real();
         let coordinator = connect(&url, &world)
             .await
@@ -215,7 +219,7 @@ impl Registry {
         })
     }
 
-    /// Closes it. What is under way elsewhere is not waited for.
+    /// Closes the registry, without waiting for requests of other tasks of this program.
     pub(crate) async fn close(&self) {
         self.locks.close().await;
         self.coordinator.close().await;
@@ -228,12 +232,12 @@ impl Registry {
         row.ok_or_else(|| self.failure(&TaskError::TaskNotFound(id.to_string())))
     }
 
-    /// Returns the files of a task, where they are on this machine; another registry's are refused when they are used (TASK-125).
+    /// Returns the files of a task on this machine. Files of another registry's task are refused only when they are used (TASK-125).
     pub(crate) fn files(&self, row: &TaskRow) -> TaskFiles {
         self.layers.find(row)
     }
 
-    /// Returns the workspace of a task, where it is on this machine.
+    /// Returns the workspace of a task on this machine, in whichever folder of tasks it was begun.
     pub(crate) fn workspace_of(&self, row: &TaskRow) -> PathBuf {
         self.files(row).path().join(WORKSPACE)
     }
@@ -241,28 +245,28 @@ impl Registry {
     /// Returns where the files of a begun task are that this folder lacks, in words (TASK-127).
     pub(crate) fn begun_elsewhere(&self, row: &TaskRow) -> Option<String> {
         let missing = self.layers.missing(row)?;
-        let place = || match missing.is_of_machine {
+        let location = || match missing.is_of_machine {
             true => format!("in {}", missing.location.folder),
             false => begun_elsewhere::place(&missing.location),
         };
         Some(match row.record.status() {
-            // Nothing of one that has completed is left to continue, and one at work continues by itself.
-            TaskStatus::Completed | TaskStatus::Running => format!("its files are {}", place()),
+            // Without advice how to continue: a completed task does not, and a running one does by itself.
+            TaskStatus::Completed | TaskStatus::Running => format!("its files are {}", location()),
             _ => begun_elsewhere::words(&self.place, row.id(), &missing),
         })
     }
 
-    /// Returns how the registry was named.
+    /// Returns the options that named the registry.
     pub(crate) fn place(&self) -> &RegistryArgs {
         &self.place
     }
 
-    /// Returns the workspace of a task's agents.
+    /// Returns the workspace that a task has or would have in this folder of tasks.
     pub(crate) fn workspace(&self, id: &TaskId) -> PathBuf {
         self.layers.task(id.clone()).path().join(WORKSPACE)
     }
 
-    /// Makes it, if it is not there. That of another registry's task is refused.
+    /// Makes that workspace if it does not exist. A folder of another registry's task is refused.
     pub(crate) async fn make_workspace(&self, id: &TaskId) -> io::Result<PathBuf> {
         self.lifecycle.check_folder(id).await.map_err(io::Error::other)?;
         let (disk, workspace) = (self.world.disk.clone(), self.workspace(id));
@@ -290,7 +294,7 @@ impl Registry {
             guard.token(),
         );
         let done = guard.keep(act(&row, token)).await;
-        // What was done is done; the lock ends by itself.
+        // A release that fails does not undo `act`, so it is only logged; the lock expires.
         guard.release_or_log(None).await;
         done?
     }
@@ -306,13 +310,13 @@ impl Registry {
         }
     }
 
-    /// A command about this registry, as it can be pasted.
+    /// Returns a command about this registry that can be pasted.
     pub(crate) fn command(&self, arguments: &str) -> String {
         task_command(&self.place, arguments)
     }
 }
 
-/// Describes an error with its code and a remedy.
+/// Describes an error with its code and a hint.
 fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
     let kind = match error.code() {
         "RESOURCE_LOCKED" => CliErrorKind::Held,
@@ -323,12 +327,12 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
         "VERSION_CONFLICT" | "STALE_TOKEN" | "LOCK_TIMEOUT" | "LOCK_NOT_HELD" => CliErrorKind::Failed,
         _ => CliErrorKind::Input,
     };
-    let told = CliError::new(kind, format!("{error} ({})", error.code()));
+    let failure = CliError::new(kind, format!("{error} ({})", error.code()));
     let hint = match error {
         TaskError::FolderTaken { .. } => FOLDER_TAKEN.to_owned(),
         TaskError::FilesElsewhere { id, folder, machine } => {
-            let of_others = Some(machine.as_str()).filter(|machine| *machine != machine_name());
-            begun_elsewhere::hint(place, id, folder, of_others)
+            let other_machine = Some(machine.as_str()).filter(|machine| *machine != machine_name());
+            begun_elsewhere::hint(place, id, folder, other_machine)
         }
         TaskError::TaskNotFound(_) => format!("`{}` lists the tasks", task_command(place, "task list")),
         TaskError::ResourceLocked { .. } => format!("`{}` lists the holders", task_command(place, "lock list")),
@@ -378,52 +382,47 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
         TaskError::RegistryNotInitialized(_) | TaskError::LockBackendUnavailable(_) => {
             "name a registry that answers with --registry sqlite:PATH or --registry postgres://…".to_owned()
         }
-        _ => return told,
+        _ => return failure,
     };
-    told.hint(hint)
+    failure.hint(hint)
 }
 
-/// Remedy for two registries that use one folder of tasks.
+/// Hint for two registries that use one folder of tasks.
 pub(crate) const FOLDER_TAKEN: &str = "use another id, or give this registry a folder of its own with --tasks DIR or HANKWEAVE_TASKS, for its workers, too; a begun task stays with the workers of the folder in which it was begun";
 
 /// Whether the registry is a database server.
 fn is_of_server(place: &RegistryArgs) -> bool {
-    placed(place).is_ok_and(|(url, _)| url.starts_with("postgres"))
+    locate(place).is_ok_and(|(url, _)| url.starts_with("postgres"))
 }
 
-/// Whether there may be a registry: one in a file is made by the first command that opens it.
+/// Whether the registry may exist. The file of a registry is made by the first command that opens it; whether a server answers is not tried.
 pub(crate) fn is_there(place: &RegistryArgs) -> bool {
-    placed(place).is_ok_and(|(url, _)| match url.strip_prefix("sqlite:") {
+    locate(place).is_ok_and(|(url, _)| match url.strip_prefix("sqlite:") {
         Some(path) => RealDisk.metadata_followed(Path::new(path)).is_ok(),
         None => true,
     })
 }
 
-/// Returns the ids of the newest tasks, for the shell; none if the registry does not exist or does not answer at once.
+/// Returns the ids of the newest tasks, for completions in a shell; none if the registry does not exist, or is a server, which may take long.
 pub(crate) fn known_ids() -> Vec<String> {
-    let ids = |registry: &Registry| {
-        let coordinator = registry.coordinator.clone();
-        async move {
-            let newest = hankweave_tasks::coordinator::ListQuery {
-                limit: Some(200),
-                ..Default::default()
-            };
-            coordinator.tasks(newest).await
-        }
-    };
     let place = RegistryArgs::default();
-    let is_file = placed(&place).is_ok_and(|(url, _)| url.starts_with("sqlite:"));
+    let is_file = locate(&place).is_ok_and(|(url, _)| url.starts_with("sqlite:"));
     if !is_file || !is_there(&place) {
         return Vec::new();
     }
-    let listed = with_registry(&place, async |registry| {
-        ids(registry).await.map_err(|error| registry.failure(&error))
+    let listed = with_registry(&place, async |registry: &Registry| {
+        let newest = hankweave_tasks::coordinator::ListQuery {
+            limit: Some(200),
+            ..Default::default()
+        };
+        let rows = registry.coordinator.tasks(newest).await;
+        rows.map_err(|error| registry.failure(&error))
     });
     let rows = listed.unwrap_or_default();
     rows.iter().map(|row| row.id().to_string()).collect()
 }
 
-/// Does not wait longer than a person would.
+/// Waits for `work`; `None` if that takes longer than `limit`.
 pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(limit, work).await.ok()
 }

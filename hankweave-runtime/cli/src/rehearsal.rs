@@ -11,15 +11,16 @@ use hankweave_core::discovery::STATE_DIR;
 use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::screen::print_stderr;
 
-/// Copy of an execution directory, removed when it is dropped.
+/// Copy of an execution directory. Dropping this removes the copy.
 #[derive(Debug)]
 pub(crate) struct RehearsalCopy {
     path: PathBuf,
+    /// The copy stays when this is dropped.
     keep: bool,
 }
 
 impl RehearsalCopy {
-    /// Copies everything in `workspace` but the records of runs; without such a folder the copy is empty.
+    /// Copies everything in `workspace` but the records of runs; if `workspace` does not exist, the copy is empty.
     pub(crate) fn of(workspace: &Path) -> Result<Self, CliError> {
         let failed = |error: io::Error| {
             let message = format!(
@@ -48,7 +49,7 @@ impl RehearsalCopy {
         &self.path
     }
 
-    /// Keeps the copy, to be looked at.
+    /// Keeps the copy, so that the user can look at it.
     pub(crate) fn keep(&mut self) {
         self.keep = true;
     }
@@ -68,7 +69,7 @@ impl Drop for RehearsalCopy {
     }
 }
 
-/// Makes a folder that nothing had and that is the user's alone.
+/// Makes a folder with a new name that only the user may enter.
 fn new_folder(within: &Path) -> io::Result<PathBuf> {
     let within = fs::canonicalize(within)?;
     let mut number = 0_u32;
@@ -82,8 +83,11 @@ fn new_folder(within: &Path) -> io::Result<PathBuf> {
     }
 }
 
+/// Copies a folder with its entries.
 struct Copying<'a> {
+    /// Real path of the workspace.
     root: &'a Path,
+    /// Folder that becomes its copy.
     copy: &'a Path,
 }
 
@@ -97,7 +101,7 @@ impl Copying<'_> {
                 continue;
             }
             match self.entry(&path, &target, kind) {
-                // It was there a moment ago; agents and editors remove files at any time.
+                // Removed since the folder was listed: agents and editors do so at any time.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     let path = path.display();
@@ -127,14 +131,14 @@ impl Copying<'_> {
         if kind.is_symlink() {
             return symlink(self.rebased(fs::read_link(path)?), target);
         }
-        // Sockets, pipes and devices belong to running programs.
+        // Sockets, pipes and devices are left out: they belong to running programs.
         match kind.is_file() {
             true => fs::copy(path, target).map(drop),
             false => Ok(()),
         }
     }
 
-    /// Returns the target of a link: one in the workspace leads into the copy.
+    /// Returns the target for the copy of a link: a target in the workspace becomes its copy.
     fn rebased(&self, target: PathBuf) -> PathBuf {
         match target.strip_prefix(self.root) {
             Ok(within) => self.copy.join(within),

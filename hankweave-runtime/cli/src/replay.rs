@@ -1,4 +1,5 @@
-//! `hankweave replay`
+//! `hankweave replay`: decodes the recorded logs of agents once more, shows the events that come out, and compares them and the final state with the
+//! record. Agents are not started.
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
@@ -29,20 +30,20 @@ use crate::terminal::screen::{is_drawable, print_stderr};
 use crate::terminal::suspend::{self, SuspendSignals};
 
 /// Number of entries that are read at once.
-const AT_ONCE: usize = 256;
+const BATCH: usize = 256;
 
 /// Plays a recorded execution once more and compares what comes out with the record (CLI-33).
 pub(crate) fn replay(global: &Global, args: &ReplayArgs) -> Result<ExitCode, CliError> {
     crate::logging::install(global);
     existing_state_dir(&args.recorded)?;
     let recorded = read_execution(&args.recorded)?;
-    let place = new_place(args)?;
-    let out = FileJournal::open(Arc::new(RealDisk), &place.events(), JournalLimits::default());
+    let directory = new_directory(args)?;
+    let out = FileJournal::open(Arc::new(RealDisk), &directory.events(), JournalLimits::default());
     let out = out.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let from = ExecutionDir::new(args.recorded.clone());
-    let mut played = ReplaySession {
+    let mut session = ReplaySession {
         replay: Replay::new(Arc::new(RealDisk), &from),
         tail: JournalTail::new(Arc::new(RealDisk), from.events(), 0),
         out,
@@ -58,7 +59,7 @@ pub(crate) fn replay(global: &Global, args: &ReplayArgs) -> Result<ExitCode, Cli
             never = &mut watch => match never {},
             () = shutdown.requested() => Ok(true),
             never = suspend::answer(SuspendSignals::new(), None) => match never {},
-            all = played.all() => all.map(|()| false),
+            played = session.play_all() => played.map(|()| false),
         }
     })?;
     if stopped {
@@ -66,26 +67,26 @@ pub(crate) fn replay(global: &Global, args: &ReplayArgs) -> Result<ExitCode, Cli
     }
     let ReplaySession {
         replay, out, report, ..
-    } = played;
-    let state = place.state_dir().join("state.json");
+    } = session;
+    let state = directory.state_dir().join("state.json");
     let written = out.sync().and_then(|()| {
         let document = render(replay.state());
         replace(&RealDisk, &state, document.as_bytes()).map_err(IoError::at("write", &state))
     });
     written.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let outcome = replay.end(&recorded);
-    tell_outcome(global, report, &outcome, place.root());
+    print_outcome(global, report, &outcome, directory.root());
     Ok(match outcome.difference {
         None => ExitCode::SUCCESS,
         Some(_) => ExitCode::from(CliErrorKind::Failed.code()),
     })
 }
 
-/// Returns the directory of the replay: one that no execution has.
-fn new_place(args: &ReplayArgs) -> Result<ExecutionDir, CliError> {
+/// Makes the directory of the replay, and refuses one that is an execution directory already.
+fn new_directory(args: &ReplayArgs) -> Result<ExecutionDir, CliError> {
     let root = match &args.into {
         Some(root) => root.clone(),
-        None => temporary(),
+        None => temporary_path(),
     };
     if RealDisk.metadata(&root.join(STATE_DIR)).is_ok() {
         let message = format!("`{}` is an execution directory already", root.display());
@@ -102,8 +103,8 @@ fn new_place(args: &ReplayArgs) -> Result<ExecutionDir, CliError> {
     Ok(dir)
 }
 
-/// Returns a new name in the folder for temporary files.
-fn temporary() -> PathBuf {
+/// Returns the path of a new folder among the temporary files.
+fn temporary_path() -> PathBuf {
     let world = World::real();
     let folder = world.environment.get("TMPDIR").unwrap_or("/tmp".as_ref());
     PathBuf::from(folder).join(format!("hankweave-replay-{}", world.ids.nonce()))
@@ -128,7 +129,9 @@ fn choose_report(global: &Global, speed: Speed) -> Reporter {
 /// Replay, with the outputs that its events go to: the report, and the journal of its own directory.
 struct ReplaySession {
     replay: Replay,
+    /// Journal of the record.
     tail: JournalTail,
+    /// Journal of the replay.
     out: FileJournal,
     report: Reporter,
     speed: Speed,
@@ -137,29 +140,29 @@ struct ReplaySession {
 }
 
 impl ReplaySession {
-    async fn all(&mut self) -> Result<(), CliError> {
+    async fn play_all(&mut self) -> Result<(), CliError> {
         loop {
-            let entries = self.read()?;
+            let entries = self.next_entries()?;
             if entries.is_empty() {
                 return Ok(());
             }
             for (removed, entry) in entries {
                 self.replay.pass_over(removed);
-                self.entry(entry).await?;
+                self.play(entry).await?;
             }
         }
     }
 
-    /// Returns the next entries, each with the number of entries that are missing in front of it.
-    fn read(&mut self) -> Result<Vec<(u64, JournalEntry)>, CliError> {
+    /// Returns the next entries of the record, each with the number of entries that were removed before it; none at the end.
+    fn next_entries(&mut self) -> Result<Vec<(u64, JournalEntry)>, CliError> {
         let (mut entries, mut removed) = (Vec::new(), 0);
         let each = |line: TailLine<'_>| {
-            // What this version does not know cannot be shown; its number is missing then.
+            // An event that this version does not know is skipped; its number is then missing in the replay's journal.
             removed += line.removed;
             if let Ok(entry) = JournalEntry::from_json(line.bytes) {
                 entries.push((std::mem::take(&mut removed), entry));
             }
-            match entries.len() < AT_ONCE {
+            match entries.len() < BATCH {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             }
@@ -169,14 +172,15 @@ impl ReplaySession {
         Ok(entries)
     }
 
-    async fn entry(&mut self, entry: JournalEntry) -> Result<(), CliError> {
+    /// Plays an entry after the time that lay before it in the record, divided by the speed.
+    async fn play(&mut self, entry: JournalEntry) -> Result<(), CliError> {
         let gap = self
             .before
             .map_or(Duration::ZERO, |before| entry.timestamp.since(before));
         self.before = Some(entry.timestamp);
         let wait = self.speed.of(gap);
         if !wait.is_zero() {
-            // A viewer sees everything that was said before the wait.
+            // So that the user sees all earlier events before the wait.
             self.show(|report| report.flush());
             tokio::time::sleep(wait).await;
         }
@@ -201,15 +205,15 @@ impl ReplaySession {
     }
 }
 
-/// Says what the comparison has come to.
-fn tell_outcome(global: &Global, mut report: Reporter, outcome: &Replayed, place: &Path) {
+/// Prints the result of the comparison.
+fn print_outcome(global: &Global, mut report: Reporter, outcome: &Replayed, place: &Path) {
     if global.json() {
         let difference = outcome.difference.as_ref().map(
             |found| json!({"place": found.place, "recorded": found.recorded, "replayed": found.replayed}),
         );
         let data = json!({"events": outcome.events, "fromLogs": outcome.from_logs, "compared": outcome.compared,
             "toldByTheRecord": outcome.told, "removed": outcome.removed, "execution": place, "difference": difference});
-        // A reader that has gone away asks for nothing more.
+        // Fails if the program that reads our output has closed the pipe, which is no failure of the replay.
         let _ = report.unknown(&json!({"type": "replay.completed", "data": data}));
     }
     let _ = report.flush();

@@ -1,4 +1,5 @@
-//! `hankweave rollback` (CLI-16)
+//! `hankweave rollback` (CLI-16), and rollbacks in general: `undo` and `op restore` also call [`roll_back`], which shows, asks, restores the files and
+//! prints the result.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -33,22 +34,23 @@ use crate::terminal::report::{counted, restoring};
 use crate::terminal::screen::{self, SafeText, columns_of_errors, is_drawable, one_line, print_stderr};
 use crate::terminal::shell::word;
 
+/// Rolls back to the target of the arguments: a live run does it itself, otherwise [`roll_back`] does.
 pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, CliError> {
     existing_state_dir(&args.execution.execution)?;
     if !args.dry_run && takes_clients(&args.execution.execution) {
         check_by_hand(&args.execution.execution, "rollback")?;
         return crate::remote::rollback(global, args);
     }
-    let back = RollbackRequest {
+    let request = RollbackRequest {
         execution: &args.execution.execution,
         target: target(args),
         dry_run: args.dry_run,
         asks: !args.yes,
     };
-    roll_back(global, &back)
+    roll_back(global, &request)
 }
 
-/// Returns the command that was typed.
+/// Returns the command that the user typed for this target.
 fn command(target: &RollbackTarget) -> &'static str {
     match target {
         RollbackTarget::Undo | RollbackTarget::UndoOf(_) => "undo",
@@ -57,10 +59,10 @@ fn command(target: &RollbackTarget) -> &'static str {
     }
 }
 
-/// Returns the arguments that were typed, as a command that lists all of the files.
-fn listing(target: &RollbackTarget) -> String {
+/// Returns the command that the user typed, with `--dry-run`, so that it lists all of the files.
+fn dry_run_command(target: &RollbackTarget) -> String {
     let command = command(target);
-    let of = match target {
+    let arguments = match target {
         RollbackTarget::Undo | RollbackTarget::UndoOf(_) => String::new(),
         RollbackTarget::Operation(prefix) => format!(" {prefix}"),
         RollbackTarget::Checkpoint(prefix) => format!(" --to {prefix}"),
@@ -71,25 +73,25 @@ fn listing(target: &RollbackTarget) -> String {
             format!(" --codon {} --at {kind}", word(id.as_str()))
         }
     };
-    format!("{command}{of} --dry-run")
+    format!("{command}{arguments} --dry-run")
 }
 
 /// Rollback that was requested.
 pub(crate) struct RollbackRequest<'a> {
     pub(crate) execution: &'a Path,
     pub(crate) target: RollbackTarget,
-    /// Only show what would change.
+    /// What would change is only shown.
     pub(crate) dry_run: bool,
-    /// The user at the terminal sees what would change, and is asked.
+    /// The user at a terminal is shown what would change, and asked.
     pub(crate) asks: bool,
 }
 
-/// Goes back where no run is live.
-pub(crate) fn roll_back(global: &Global, back: &RollbackRequest<'_>) -> Result<ExitCode, CliError> {
+/// Rolls back a directory in which no run is live.
+pub(crate) fn roll_back(global: &Global, request: &RollbackRequest<'_>) -> Result<ExitCode, CliError> {
     let log = logging::install(global);
-    existing_state_dir(back.execution)?;
-    if !back.dry_run {
-        check_by_hand(back.execution, command(&back.target))?;
+    existing_state_dir(request.execution)?;
+    if !request.dry_run {
+        check_by_hand(request.execution, command(&request.target))?;
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -101,33 +103,33 @@ pub(crate) fn roll_back(global: &Global, back: &RollbackRequest<'_>) -> Result<E
         tokio::select! {
             biased;
             never = signals::watch(shutdown.clone(), HangUp::Stops) => match never {},
-            () = shutdown.force_token().cancelled() => None,
-            performed = perform(global, back, &log, &shutdown) => performed.transpose(),
+            () = shutdown.force_token().cancelled() => Ok(None),
+            performed = perform(global, request, &log, &shutdown) => performed,
         }
     });
     // A thread in the middle of a rollback must not delay a user who insists.
     runtime.shutdown_background();
-    let Some((rollback, state)) = performed.transpose()? else {
+    let Some((rollback, state)) = performed? else {
         return Ok(signals::stopped(&shutdown));
     };
-    if !back.dry_run {
-        receipt::write(back.execution, None);
+    if !request.dry_run {
+        receipt::write(request.execution, None);
     }
     if global.json() {
-        output::print_json(&document(&rollback, back.dry_run))?;
+        output::print_json(&document(&rollback, request.dry_run))?;
     } else if !global.quiet {
-        let outlook = outlook_after(back.execution, &state, &rollback);
-        let told = text(&rollback, back.dry_run, outlook.as_ref());
-        let way_back = way_back(back, &rollback).filter(|_| !back.dry_run);
-        output::print_lines(told + &way_back.unwrap_or_default())?;
+        let outlook = outlook_after(request.execution, &state, &rollback);
+        let text = text(&rollback, request.dry_run, outlook.as_ref());
+        let reversal = reversal(request, &rollback).filter(|_| !request.dry_run);
+        output::print_lines(text + &reversal.unwrap_or_default())?;
     }
     Ok(signals::stopped(&shutdown))
 }
 
-/// Returns what takes an undo or a restore back.
-fn way_back(back: &RollbackRequest<'_>, rollback: &Rollback) -> Option<String> {
-    let hints = HintCommands::about(back.execution);
-    match (&rollback.undoes, &back.target) {
+/// Returns the command that reverses an undo or a restore.
+fn reversal(request: &RollbackRequest<'_>, rollback: &Rollback) -> Option<String> {
+    let hints = HintCommands::about(request.execution);
+    match (&rollback.undoes, &request.target) {
         (Some(undone), _) => {
             let restore = hints.command(&format!("op restore {undone}"));
             Some(format!("`{restore}` brings it back\n"))
@@ -139,30 +141,30 @@ fn way_back(back: &RollbackRequest<'_>, rollback: &Rollback) -> Option<String> {
     }
 }
 
-/// Returns what is next after a rollback, done or not yet, as `status` says it then.
+/// Returns what `status` will name as next after this rollback, which may only be planned.
 fn outlook_after(execution: &Path, state: &HankweaveState, rollback: &Rollback) -> Option<Outlook> {
     let ahead = HankweaveState {
         pending_rollback: Some(rollback.record.clone()),
         approval: None,
         ..state.clone()
     };
-    // What cannot be read is no reason to keep back what was done.
+    // The result of the rollback is printed also if the outlook cannot be read.
     status::outlook_of(execution, &ahead).ok().flatten()
 }
 
-/// Rolls back, and returns the state then; `None` when the user was asked and does not want it.
+/// Rolls back, and returns the rollback with the state after it; `None` if the user was asked and declined.
 async fn perform(
     global: &Global,
-    back: &RollbackRequest<'_>,
+    request: &RollbackRequest<'_>,
     log: &ServerLog,
     shutdown: &Shutdown,
 ) -> Result<Option<(Rollback, Arc<HankweaveState>)>, CliError> {
     let world = World::real();
     let mut options = RunOptions::default();
     options.strict_state = true;
-    let hints = HintCommands::about(back.execution);
+    let hints = HintCommands::about(request.execution);
     let disk = world.disk.clone();
-    let opened = OpenDirectory::open(world, back.execution, &options)
+    let opened = OpenDirectory::open(world, request.execution, &options)
         .await
         .map_err(|error| open_failure(&error, &hints))?;
     log.open(&disk, &opened.directory().server_log());
@@ -172,12 +174,12 @@ async fn perform(
     for notice in opened.notices().iter().filter(|_| !global.quiet) {
         print_stderr(format!("note: {notice}\n"));
     }
-    let is_watched = !back.dry_run && !global.json() && !global.quiet && is_drawable();
-    let result = match consent(global, back, &opened, shutdown).await {
-        Ok(true) if back.dry_run => opened.look_back(&back.target).await.map(Some),
+    let is_watched = !request.dry_run && !global.json() && !global.quiet && is_drawable();
+    let result = match is_confirmed(global, request, &opened, shutdown).await {
+        Ok(true) if request.dry_run => opened.look_back(&request.target).await.map(Some),
         Ok(true) => {
             let bar = is_watched.then(|| restoring(opened.progress()));
-            let done = opened.go_back(&back.target).await;
+            let done = opened.go_back(&request.target).await;
             drop(bar);
             done.map(Some)
         }
@@ -186,7 +188,7 @@ async fn perform(
     };
     if let Ok(Some(rollback)) = &result {
         let to = rollback.source.checkpoint_sha.short();
-        tracing::info!(dry = back.dry_run, "rolled back to checkpoint {to}");
+        tracing::info!(dry = request.dry_run, "rolled back to checkpoint {to}");
     }
     let state = opened.state();
     let known = match &result {
@@ -196,7 +198,7 @@ async fn perform(
     let saved = opened.close().await;
     let rollback = result.map_err(|error| {
         let failure = rollback_failure(&error, &hints);
-        match instead(&error, &state, known.as_ref(), &hints) {
+        match better_hint(&error, &state, known.as_ref(), &hints) {
             Some(hint) => failure.hint(hint),
             None => failure,
         }
@@ -205,57 +207,57 @@ async fn perform(
     Ok(rollback.map(|rollback| (rollback, state)))
 }
 
-/// Shows the user at a terminal what would change, and asks, where the request says so; whether to continue. A signal means no.
-async fn consent(
+/// Returns whether to continue. If the request says so, the user at a terminal is shown what would change and asked; a signal means no.
+async fn is_confirmed(
     global: &Global,
-    back: &RollbackRequest<'_>,
+    request: &RollbackRequest<'_>,
     opened: &OpenDirectory,
     shutdown: &Shutdown,
 ) -> Result<bool, RollbackError> {
     let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal();
-    if !back.asks || back.dry_run || global.json() || global.quiet || !can_ask {
+    if !request.asks || request.dry_run || global.json() || global.quiet || !can_ask {
         return Ok(true);
     }
-    let preview = opened.look_back(&back.target).await?;
-    let outlook = outlook_after(back.execution, &opened.state(), &preview);
-    let lists = HintCommands::about(back.execution).command(&listing(&back.target));
-    let question = SafeText::from(question(&preview, outlook.as_ref(), &lists));
+    let preview = opened.look_back(&request.target).await?;
+    let outlook = outlook_after(request.execution, &opened.state(), &preview);
+    let list_all = HintCommands::about(request.execution).command(&dry_run_command(&request.target));
+    let question = SafeText::from(question(&preview, outlook.as_ref(), &list_all));
     print_stderr(question.broken(columns_of_errors()));
-    // Another thread reads, so that a signal is received meanwhile.
     keyboard::forget_typed();
     noted_question(opened.note_question(true));
+    // Another thread reads, so that a signal is received meanwhile.
     let answer = Blocking::Threads.run(|| {
         let mut line = String::new();
         let asked = screen::ask("Do that? [y/N] ");
         let answered = asked.and_then(|()| io::stdin().lock().read_line(&mut line));
         answered.is_ok() && matches!(line.trim(), "y" | "Y" | "yes")
     });
-    let is_meant = tokio::select! {
+    let is_yes = tokio::select! {
         biased;
         () = shutdown.requested() => false,
-        is_meant = answer => is_meant,
+        is_yes = answer => is_yes,
     };
     noted_question(opened.note_question(false));
-    if !is_meant {
+    if !is_yes {
         print_stderr("no file was changed\n");
     }
-    Ok(is_meant)
+    Ok(is_yes)
 }
 
-/// Returns the text that the user is asked about: the rollback, and its files. `lists` is the command that lists all of them.
-fn question(preview: &Rollback, outlook: Option<&Outlook>, lists: &str) -> String {
+/// Returns the text of [`text`] with at most [`MOST_FILES`] files, which the user sees before the question. `list_all` is the command that lists all files.
+fn question(preview: &Rollback, outlook: Option<&Outlook>, list_all: &str) -> String {
     let all = text(preview, true, outlook);
     let is_file = |line: &&str| line.starts_with("  would ");
-    let more = all.lines().filter(is_file).count().saturating_sub(MOST_ASKED);
+    let more = all.lines().filter(is_file).count().saturating_sub(MOST_FILES);
     let mut files = 0;
     let mut shown = String::new();
     for line in all.lines() {
         files += usize::from(is_file(&line));
-        if files <= MOST_ASKED || !is_file(&line) {
+        if files <= MOST_FILES || !is_file(&line) {
             shown += &format!("{line}\n");
         }
-        if files == MOST_ASKED && more > 0 && is_file(&line) {
-            shown += &format!("  and {}, which `{lists}` lists\n", counted(more, "more file"));
+        if files == MOST_FILES && more > 0 && is_file(&line) {
+            shown += &format!("  and {}, which `{list_all}` lists\n", counted(more, "more file"));
         }
     }
     shown
@@ -298,7 +300,7 @@ fn document(rollback: &Rollback, dry_run: bool) -> serde_json::Value {
     })
 }
 
-/// Describes a rollback. `outlook` is what is next; `None` in a program that runs the next codon itself.
+/// Describes a rollback. `outlook` is what is next; `None` in a live run, which continues with the next codon itself.
 pub(crate) fn text(rollback: &Rollback, dry_run: bool, outlook: Option<&Outlook>) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -309,10 +311,10 @@ pub(crate) fn text(rollback: &Rollback, dry_run: bool, outlook: Option<&Outlook>
     text
 }
 
-/// Files that a question lists by name.
-const MOST_ASKED: usize = 20;
+/// Largest number of files that are listed before a question.
+const MOST_FILES: usize = 20;
 
-/// Writes a line for each of these paths.
+/// Writes a line for each path.
 fn write_paths<P: std::fmt::Display>(text: &mut String, verb: &str, paths: &[P]) -> std::fmt::Result {
     let mut paths = paths.iter();
     paths.try_for_each(|path| writeln!(text, "  {verb}  {}", one_line(path)))
@@ -327,7 +329,7 @@ fn write(text: &mut String, rollback: &Rollback, dry_run: bool) -> std::fmt::Res
         writeln!(text, "{undo} operation {undone}; its cost still counts")?;
     }
     match (rollback.checkpoint_type, &source.after_codon) {
-        // Nothing failed where it was stopped or paused.
+        // Not called `error` checkpoint: a codon that was stopped or paused has one as well, and nothing failed there.
         (Some(CheckpointType::Error), Some(codon)) => {
             writeln!(text, "{would} back to the last checkpoint {sha} of {codon}")?
         }
@@ -388,7 +390,7 @@ fn write_kept(text: &mut String, rollback: &Rollback) -> std::fmt::Result {
     }
 }
 
-/// Writes the next codon of a run that waits for commands.
+/// Writes the next codon of a live run that waits for commands.
 fn write_next(text: &mut String, rollback: &Rollback) -> std::fmt::Result {
     let codon = rollback.source.after_codon.as_ref().map_or("", |id| id.as_str());
     match &rollback.next {
@@ -404,8 +406,8 @@ fn write_next(text: &mut String, rollback: &Rollback) -> std::fmt::Result {
     }
 }
 
-/// Returns the command that helps, for mistakes that the records explain better.
-fn instead(
+/// Returns a hint with details of the record, such as the codons that exist; `None` if the error's own hint is good enough.
+fn better_hint(
     error: &RollbackError,
     state: &HankweaveState,
     known: Option<&CheckpointTable>,
@@ -413,7 +415,7 @@ fn instead(
 ) -> Option<String> {
     let known = known.map(|known| known as &dyn KnownCheckpoints);
     let thread = thread::build(state, None, known);
-    let of = |id: &CodonId| thread.codons.iter().find(|entry| entry.codon.codon_id() == id);
+    let entry_of = |id: &CodonId| thread.codons.iter().find(|entry| entry.codon.codon_id() == id);
     match error {
         RollbackError::Target(TargetError::UnknownCodon(_)) => {
             let mut known: VecDeque<&str> = VecDeque::new();
@@ -434,7 +436,7 @@ fn instead(
             })
         }
         RollbackError::Target(TargetError::NoCheckpoint(id)) => {
-            let checkpoints = of(id)?.validated_checkpoints.iter();
+            let checkpoints = entry_of(id)?.validated_checkpoints.iter();
             let points: Vec<String> = checkpoints
                 .map(|checkpoint| format!("--at {}", checkpoint.checkpoint_type))
                 .collect();

@@ -1,4 +1,5 @@
-//! `hankweave run`
+//! `hankweave run`. [`run`] reads hank, settings and flags; [`start_run`] opens the execution directory, asks where to continue and starts the server;
+//! [`drive`] shows the run until its end and prints the summary. The run itself is [`Hankweave::run`] of the library.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -51,7 +52,7 @@ use crate::otel;
 use crate::own_output;
 use crate::owning_task::{OwningTask, check_run};
 use crate::prices;
-use crate::receipt::{self, Listening};
+use crate::receipt::{self, ReportFollower};
 use crate::rehearsal::RehearsalCopy;
 use crate::server_log::ServerLog;
 use crate::settings::Configuration;
@@ -93,10 +94,10 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
     })?;
     let environment = Environment::of_process();
     let marker = environment.get(MARKER_VARIABLE);
-    let is_asked = |task: &OwningTask| !args.rehearse && !task.is_run_by_worker(marker);
-    let task = task.map(|task| match is_asked(&task) {
-        true => task.looked_up(),
-        false => task,
+    // Asks the registry only about a run by hand: a worker knows its task, and a rehearsal does nothing for it.
+    let task = task.map(|task| match args.rehearse || task.is_run_by_worker(marker) {
+        true => task,
+        false => task.looked_up(),
     });
     if let Some(task) = task.as_ref().filter(|_| !args.rehearse) {
         check_run(task, marker)?;
@@ -112,36 +113,43 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         .adopting_orphans()
         .map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let options = options(global, args, &configuration)?;
-    let work = args.hank.execution.as_ref().unwrap_or(&loaded.root);
+    let workspace = args.hank.execution.as_ref().unwrap_or(&loaded.root);
     let copied_over = loaded.readable().filter(|_| !args.rehearse);
-    let copied_over = copied_over.map_or_else(Vec::new, |hank| replaced(hank, &loaded.root, work));
+    let copied_over = copied_over.map_or_else(Vec::new, |hank| replaced(hank, &loaded.root, workspace));
     let rehearsal = || rehearsal_copy(args, &loaded, &options, &world);
     let mut copy = args.rehearse.then(rehearsal).transpose()?;
-    let asks = loaded
+    let has_approvals = loaded
         .hank
         .iter()
         .any(|hank| hank.codons().any(|codon| codon.approval.is_some()));
-    let given = configuration.ceiling();
-    let ceiling = loaded
-        .hank
-        .as_ref()
-        .map_or(given, |hank| given.or_from_hank(hank));
+    let ceiling = configuration.ceiling();
+    let ceiling = match &loaded.hank {
+        Some(hank) => ceiling.or_from_hank(hank),
+        None => ceiling,
+    };
     let hints = HintCommands::by(&args.invocation);
-    // Before the run takes the place of the last one.
-    let continues = !args.new && !args.rehearse;
-    let of_last = continues.then(|| {
-        let data = args.hank.data.is_none().then(|| last_options::other_data(work));
-        [last_options::other_agent(work, &hints), data.flatten()]
-    });
-    let replaced = last_options::replaced(&args.settings, loaded.hank.as_ref(), ceiling);
-    let has_data = args.hank.data.is_some() || RealDisk.metadata(&work.join(DATA)).is_ok();
-    let no_data = (!has_data && loaded.names_data(&RealDisk)).then(|| NO_DATA.to_owned());
-    // A rehearsal lists what it leaves out.
-    let stand_ins = loaded.hank.as_ref().filter(|_| !args.rehearse);
-    let stand_ins = stand_ins.map_or_else(Vec::new, |hank| stand_ins_of_run(hank, &options));
-    let notices = of_last.into_iter().flatten().flatten();
-    let notices: Vec<String> = notices.chain(replaced).chain(no_data).chain(stand_ins).collect();
-    let known = LiveContext::of(ceiling, loaded.hank.as_ref());
+    // The last run of the record is read now, before this run becomes the last one.
+    let mut notices: Vec<String> = Vec::new();
+    if !args.new && !args.rehearse {
+        notices.extend(last_options::other_agent(workspace, &hints));
+        if args.hank.data.is_none() {
+            notices.extend(last_options::other_data(workspace));
+        }
+    }
+    notices.extend(last_options::replaced(
+        &args.settings,
+        loaded.hank.as_ref(),
+        ceiling,
+    ));
+    let has_data = args.hank.data.is_some() || RealDisk.metadata(&workspace.join(DATA)).is_ok();
+    if !has_data && loaded.names_data(&RealDisk) {
+        notices.push(NO_DATA.to_owned());
+    }
+    // A rehearsal lists by itself which options its scripted agents leave out.
+    if let Some(hank) = loaded.hank.as_ref().filter(|_| !args.rehearse) {
+        notices.extend(stand_ins_of_run(hank, &options));
+    }
+    let live_context = LiveContext::of(ceiling, loaded.hank.as_ref());
     let builder = Hankweave::builder_in(world.clone(), loaded);
     let copied = copy.as_ref().map(RehearsalCopy::path);
     let builder = match copied.or(args.hank.execution.as_deref()) {
@@ -163,20 +171,20 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         guard: task
             .filter(|task| task.is_run_by_worker(marker))
             .map(OwningTask::guard),
-        detachment: Cell::new(detachment.map(|detachment| detachment.asking(asks))),
+        detachment: Cell::new(detachment.map(|detachment| detachment.asking(has_approvals))),
     };
     let runtime = lasting_runtime().map_err(|error| CliError::no_threads(&error))?;
-    let ended = runtime.block_on(serve(&start, builder, &log, known));
+    let result = runtime.block_on(start_run(&start, builder, &log, live_context));
     let keeps_copy = start.keeps_copy.get();
     if let Some(copy) = copy.as_mut().filter(|_| keeps_copy) {
         copy.keep();
     }
     // A thread that waits for a disk that hangs must not keep the process.
     runtime.shutdown_background();
-    ended
+    result
 }
 
-/// Adds how a run continues whose hank is not where it was.
+/// Adds to an error about a missing hank how to continue runs that are recorded in this directory but whose hank was moved.
 fn with_moved_hank(execution: &Path, error: CliError) -> CliError {
     let hints = HintCommands::about(execution);
     let has_run = RealDisk.metadata(&execution.join(STATE_DIR)).is_ok();
@@ -189,7 +197,7 @@ fn with_moved_hank(execution: &Path, error: CliError) -> CliError {
     ))
 }
 
-/// Copies the directory in which a run would work.
+/// Copies the directory in which a run would work. Mistakes of the hank and the data are found first, while the messages still name the real paths.
 fn rehearsal_copy(
     args: &RunArgs,
     loaded: &LoadedHank,
@@ -206,7 +214,7 @@ fn rehearsal_copy(
     }
     let workspace = args.hank.execution.as_ref().unwrap_or(&loaded.root);
     if let Some(data) = &args.hank.data {
-        // Of the copy nothing could be said to be in the way.
+        // Checked in the workspace itself: in the copy, nothing can be in the way of the data.
         let hints = HintCommands::by(&args.invocation);
         Data::find(&RealDisk, data, workspace)
             .map_err(|error| open_failure(&OpenExecutionError::Data(error), &hints))?;
@@ -229,7 +237,7 @@ fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Re
         false => Exclusion::Required,
     };
     options.autostart = args.rehearse || configuration.flag(Setting::Autostart);
-    // A detached run is answered from elsewhere.
+    // A detached run waits for `hankweave approve`.
     options.answers = args.detach || can_answer(global, args);
     options.data = args.hank.data.clone();
     options.file_contents = args.file_contents;
@@ -242,7 +250,7 @@ fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Re
     Ok(options)
 }
 
-/// Returns the folder for results, from the flag or another layer of settings; another flag decides whether they replace existing files.
+/// Returns the folder for results, which the settings name, and whether results replace existing files there, which a flag decides.
 fn output_directory(
     args: &RunArgs,
     configuration: &Configuration,
@@ -261,34 +269,35 @@ fn output_directory(
     }
 }
 
-/// Arguments of a start, and their meaning here.
+/// Arguments of a start, and what follows from them.
 struct Start<'a> {
     global: &'a Global,
     args: &'a RunArgs,
     configuration: &'a Configuration,
     world: &'a World,
     hints: HintCommands,
-    /// Nothing starts without a command.
+    /// Each codon waits for a command (`--no-autostart`).
     waits: bool,
-    /// Workspace of a rehearsal.
+    /// Copy of the directory in which a rehearsal works.
     copy: Option<&'a Path>,
-    /// Whether it is kept after the end.
+    /// Whether the copy is kept after the end. Set by [`drive`].
     keeps_copy: Cell<bool>,
     /// Files and folders that rigs copy over, each with its codon.
     copied_over: Vec<(CodonId, Problem)>,
-    /// Notices about limits of the last run that this one does not have, and about data that its prompts name and it lacks.
+    /// Notices about differences from the last run, about missing data, and about options that scripted agents leave out.
     notices: Vec<String>,
     /// Refuses commands of clients to the run of a worker.
     guard: Option<Arc<dyn CommandGuard>>,
-    /// Process that leaves its terminal.
+    /// This process, if it is that of a detached run and not ready yet to leave its terminal or to report.
     detachment: Cell<Option<Detachment>>,
 }
 
-async fn serve(
+/// Opens the directory, asks where to continue, starts the server and drives the run to its end.
+async fn start_run(
     start: &Start<'_>,
     builder: Builder,
     log: &ServerLog,
-    known: LiveContext,
+    live_context: LiveContext,
 ) -> Result<ExitCode, CliError> {
     let Start {
         global,
@@ -300,7 +309,7 @@ async fn serve(
         copy,
         ..
     } = start;
-    let report = choose_report(global, args, *waits, known);
+    let report = choose_report(global, args, *waits, live_context);
     for warning in &configuration.warnings {
         report.notice(warning);
     }
@@ -329,12 +338,12 @@ async fn serve(
         tracing::info!("{notice}");
         report.notice(notice);
     }
-    // A plan made again says itself where the run continues.
+    // A plan made anew (`--replan`) decides itself where the run continues.
     let may_ask = !args.is_headless() && !global.json() && args.recover.is_none() && !args.replan;
-    if may_ask && !may_go_on(&mut hankweave, world, watch.as_mut(), &shutdown, hints).await? {
+    if may_ask && !ask_where_to_continue(&mut hankweave, world, watch.as_mut(), &shutdown, hints).await? {
         let execution = hankweave.directory().root().to_owned();
         let left = leave(hankweave, ExitCode::from(CliErrorKind::Failed.code())).await;
-        // The crash is on record now, and no run follows that would write it.
+        // Opening the directory has recorded the crash, and no run follows that would write the report.
         receipt::write(&execution, None);
         return left;
     }
@@ -342,7 +351,7 @@ async fn serve(
         return leave(hankweave, stopped(&shutdown)).await;
     }
     if !hankweave.is_finished() {
-        start.tell_replaced(&hankweave.state_reader()(), &report);
+        start.report_copied_over(&hankweave.state_reader()(), &report);
     }
     // With nothing left to do, the page would close before a user could open it.
     if !hankweave.is_finished()
@@ -360,7 +369,7 @@ async fn serve(
     drive(start, hankweave, report, watch, &shutdown).await
 }
 
-/// Lets the run continue to its end; meanwhile shows it, sends notifications and obeys commands.
+/// Runs to the end; meanwhile shows the run, sends notifications and obeys commands. Then prints the summary and returns the exit code.
 async fn drive(
     start: &Start<'_>,
     hankweave: Hankweave,
@@ -373,7 +382,7 @@ async fn drive(
     let commander = start.waits.then(|| hankweave.commander());
     let (directory, state) = (hankweave.directory().clone(), hankweave.state_reader());
     let execution = directory.root().to_owned();
-    let listening = Listening::start(start.world, &execution, hankweave.subscribe());
+    let follower = ReportFollower::start(start.world, &execution, hankweave.subscribe());
     let note = hankweave.note(TERMINAL_CLOSED.to_owned());
     let hang_ups = signals::note_hang_up(start.args.hang_up(), note);
     let notifier = start.notifier(&execution, &hankweave, &report);
@@ -406,7 +415,7 @@ async fn drive(
         .iter()
         .for_each(|answers| report.put_questions(answers.prompt()));
     let show = EventPrinter::start(events, report);
-    let waiting = watch_for(notifier.as_ref(), &hankweave, hints);
+    let notifying = notify_of_waits(notifier.as_ref(), &hankweave, hints);
     let obey = commands::obey(commander, shutdown.clone(), hints);
     let toggle = Toggle::default();
     let mut toggling = pin!(toggle.answer(terminal.as_ref(), &execution, answers.as_ref()));
@@ -416,13 +425,13 @@ async fn drive(
         never = obey => match never {},
         never = note_opened(browser.as_mut()) => match never {},
         never = stopping => match never {},
-        never = waiting => match never {},
+        never = notifying => match never {},
         never = hang_ups => match never {},
         never = &mut toggling => match never {},
         never = detached => match never {},
         never = suspend::answer(suspending, terminal.as_ref()) => match never {},
     };
-    // The events end when the state manager has stopped, which is part of the run.
+    // Prints the remaining events. They end when the state manager has stopped, which is part of the run.
     let shown = show.end(async {
         tokio::select! {
             never = watch => match never {},
@@ -430,7 +439,7 @@ async fn drive(
         }
     });
     let report = shown.await;
-    let outcome = outcome.map_err(|error| refused_start(&error, hints, (&execution, &state())))?;
+    let outcome = outcome.map_err(|error| start_failure(&error, hints, &execution, &state()))?;
     let ways = match &outcome.result {
         RunResult::Paused(pause) if pause.by == InterruptedBy::Disk => Vec::new(),
         RunResult::Stopped(_) | RunResult::Failed(_) | RunResult::Paused(_) => {
@@ -441,18 +450,18 @@ async fn drive(
     let onward = ways
         .first()
         .filter(|_| matches!(outcome.result, RunResult::Paused(_)));
-    let resume = onward.map_or_else(|| resume(&outcome, hints), |(command, _)| command.clone());
+    let resume = onward.map_or_else(|| resume_command(&outcome, hints), |(command, _)| command.clone());
     let mut news = Notification::of(&outcome, headline(&outcome), &resume);
-    start.keeps_copy.set(fails(&outcome));
+    start.keeps_copy.set(has_failed(&outcome));
     if let Some(report) = report {
         let log = failed_log(&state(), &directory);
-        let ending = SummaryContext {
+        let summary = SummaryContext {
             replan: replan.then(|| hints.run_with(&[CommandEdit::Flag("replan")])),
             left_out: LeftOut::of(
                 &execution,
                 thread::head(&state()).map(|head| head.checkpoint_sha).as_ref(),
             ),
-            // Of a run without --data the record is that of an earlier one.
+            // Without --data, the record of data is that of an earlier run.
             changed_data: (start.args.hank.data.as_ref())
                 .and_then(|_| changed_since_start(&RealDisk, &directory.data_record())),
             rolled_back: outcome
@@ -462,15 +471,15 @@ async fn drive(
             warnings: crate::state::record_warnings(&execution, &state()),
             rehearse: hints.rehearse(),
             ways,
-            ..ending(&execution, hints, resume, log)
+            ..summary_context(&execution, hints, resume, log)
         };
-        report.close(&outcome, &ending);
+        report.close(&outcome, &summary);
     }
-    let heard = listening.end().await;
+    let facts = follower.end().await;
     let written = outcome
         .run_id
         .as_ref()
-        .and_then(|_| receipt::write(&execution, heard));
+        .and_then(|_| receipt::write(&execution, facts));
     if let Some(news) = &mut news {
         news.report = written;
     }
@@ -481,7 +490,7 @@ async fn drive(
     if let (Some(notifier), Some(news)) = (&notifier, &news) {
         until_interrupted(notifier.send(news)).await;
     }
-    // The whole screen stays for a user who still looks at it.
+    // If the user still has the whole screen open, waits until it is closed.
     tokio::select! {
         never = toggling => match never {},
         () = toggle.left() => {}
@@ -490,6 +499,7 @@ async fn drive(
 }
 
 impl Start<'_> {
+    /// Returns the options of the server that clients and the page of the run use.
     fn server_options(&self, execution: &Path) -> ServerOptions {
         let port = self.configuration.number(Setting::Port);
         let mut options = ServerOptions::default();
@@ -501,8 +511,8 @@ impl Start<'_> {
         options
     }
 
-    /// Says which files and folders the rigs of the codons that come will copy over.
-    fn tell_replaced(&self, state: &HankweaveState, report: &Reporter) {
+    /// Reports the files and folders that rigs will copy over, for the codons that have not begun.
+    fn report_copied_over(&self, state: &HankweaveState, report: &Reporter) {
         for (codon, problem) in &self.copied_over {
             if self.args.new || !status::has_begun(state, codon) {
                 report.notice(&problem.message);
@@ -510,7 +520,7 @@ impl Start<'_> {
         }
     }
 
-    /// Moves the output of a detached run into its log. One that has nothing to do says so on the terminal.
+    /// Moves the output of a detached run into its log. A run that has nothing to do keeps the terminal and says so there.
     async fn leave_terminal(&self, hankweave: &Hankweave, report: &Reporter) -> Result<(), CliError> {
         let Some(mut detachment) = self.detachment.take() else {
             return Ok(());
@@ -529,7 +539,7 @@ impl Start<'_> {
         Ok(())
     }
 
-    /// Reports a detached run to the command that started it, and looks after its log.
+    /// Reports a detached run to the command that started it, and keeps its log short.
     fn attend_detached(&self, hankweave: &Hankweave) -> impl Future<Output = Infallible> + use<> {
         let (detachment, state) = (self.detachment.take(), hankweave.state_reader());
         let attended = detachment.map(|detachment| {
@@ -592,14 +602,15 @@ impl Start<'_> {
     }
 }
 
-/// Describes a run that could not start; where nothing is left of the limits of its hank, with the command that `status` offers.
-fn refused_start(
+/// Describes a run that could not start. If the limits of the hank are used up, the hint is the command that `status` offers.
+fn start_failure(
     error: &RunError,
     hints: &HintCommands,
-    (execution, state): (&Path, &HankweaveState),
+    execution: &Path,
+    state: &HankweaveState,
 ) -> CliError {
     let failure = run_failure(error, hints);
-    // A limit that was typed is the one that is too low.
+    // With a limit on the command line, that limit is too low, and the hint of `run_failure` raises it.
     let is_limited = ["max-cost", "max-time"]
         .iter()
         .any(|name| hints.option(name).is_some());
@@ -614,12 +625,13 @@ fn refused_start(
 }
 
 /// Returns the command that continues where the run has ended.
-fn resume(outcome: &RunOutcome, hints: &HintCommands) -> String {
-    // What is used up by now is used up for the next codon.
+fn resume_command(outcome: &RunOutcome, hints: &HintCommands) -> String {
+    // The next run needs more than the budget that this one has used up.
     let more = outcome.budget.map(|budget| budget.more()).unwrap_or_default();
-    let of_task = || OwningTask::of(hints.execution())?.run_command();
-    if let Some(run) = outcome.rehearsed.as_ref().and_then(|_| of_task()) {
-        return run;
+    if outcome.rehearsed.is_some()
+        && let Some(command) = OwningTask::of(hints.execution()).and_then(|task| task.run_command())
+    {
+        return command;
     }
     match &outcome.result {
         RunResult::Paused(pause) if pause.by == InterruptedBy::Approval => {
@@ -638,14 +650,15 @@ fn resume(outcome: &RunOutcome, hints: &HintCommands) -> String {
     }
 }
 
-/// Returns a path as it is typed where the run was started, which is shorter for one below.
+/// Returns a path as it is typed in the working directory: relative if it lies inside.
 fn from_here(path: PathBuf) -> PathBuf {
     let here = RealDisk.real_path(Path::new(".")).ok();
     let below = here.and_then(|here| Some(path.strip_prefix(here).ok()?.to_owned()));
     below.unwrap_or(path)
 }
 
-fn ending<'a>(
+/// Returns what the summary of a run contains in any case.
+fn summary_context<'a>(
     execution: &'a Path,
     hints: &HintCommands,
     resume: String,
@@ -670,8 +683,8 @@ fn ending<'a>(
     }
 }
 
-/// Asks a person what to do about a codon that failed or crashed; whether anything is to be done.
-async fn may_go_on(
+/// Asks the user what to do about a codon that failed or crashed, and sets the answer for the run. Returns false if the user wants no run.
+async fn ask_where_to_continue(
     hankweave: &mut Hankweave,
     world: &World,
     mut watch: Pin<&mut impl Future<Output = Infallible>>,
@@ -680,8 +693,8 @@ async fn may_go_on(
 ) -> Result<bool, CliError> {
     let trouble = hankweave.trouble().await;
     let (execution, state) = (hankweave.directory().root().to_owned(), hankweave.state_reader());
-    let refused = |error: &RunError| refused_start(error, hints, (&execution, &state()));
-    let Some(trouble) = trouble.map_err(|error| refused(&error))? else {
+    let failure = |error: &RunError| start_failure(error, hints, &execution, &state());
+    let Some(trouble) = trouble.map_err(|error| failure(&error))? else {
         return Ok(true);
     };
     if !question::can_ask() {
@@ -693,11 +706,11 @@ async fn may_go_on(
         () = shutdown.requested() => return Ok(true),
         files = hankweave.taken_back() => files,
     };
-    // Every answer would end like this.
+    // Without budget, no answer lets the run continue.
     if let Err(error @ RunError::NothingLeft { .. }) = &files {
-        return Err(refused(error));
+        return Err(failure(error));
     }
-    // An error of this read is not reported here: the run that needs the files reports it.
+    // Any other error is not reported here: the run reports it when it needs the files.
     let question = Arc::new(RecoveryQuestion::new(trouble, files.ok().flatten().as_ref()));
     let asked = Arc::clone(&question);
     let ask = world.blocking.run(move || asked.ask());
@@ -712,6 +725,7 @@ async fn may_go_on(
     noted_question(hankweave.note_question(false));
     match answer {
         RecoveryChoice::Recover(recovery) => hankweave.recover(recovery),
+        // After a signal, the caller ends the program by that signal.
         RecoveryChoice::Nothing => return Ok(shutdown.cause().is_some()),
     }
     Ok(true)
@@ -743,8 +757,8 @@ fn failed_log(state: &HankweaveState, directory: &ExecutionDir) -> Option<PathBu
     }
 }
 
-/// Sends a notification when the run waits for a command.
-fn watch_for<'n>(
+/// Sends notifications while the run works, if a notifier is configured.
+fn notify_of_waits<'n>(
     notifier: Option<&'n Notifier>,
     hankweave: &Hankweave,
     hints: &HintCommands,
@@ -765,18 +779,18 @@ fn watch_for<'n>(
 
 /// Whether the user who started the run can be asked while it continues. Answers for a task are in its registry alone (TASK-123).
 fn can_answer(global: &Global, args: &RunArgs) -> bool {
-    let is_asked = std::io::stdin().is_terminal() && !args.is_headless() && !global.json() && !global.quiet;
-    is_asked && !OwningTask::of(args.workspace()).is_some_and(|task| task.is_answered_there())
+    let can_ask = std::io::stdin().is_terminal() && !args.is_headless() && !global.json() && !global.quiet;
+    can_ask && !OwningTask::of(args.workspace()).is_some_and(|task| task.is_answered_there())
 }
 
-/// Gives the directory back without a run.
+/// Closes the directory without a run; returns `code`.
 async fn leave(hankweave: Hankweave, code: ExitCode) -> Result<ExitCode, CliError> {
     let closed = hankweave.close().await;
     closed.map_err(|error| CliError::from_error(CliErrorKind::Io, &*error))?;
     Ok(code)
 }
 
-/// Shows the page in a browser. That it cannot be shown is no reason not to run.
+/// Shows the page in a browser. A failure is only reported: the run continues without the page.
 fn open_page(world: &World, hankweave: &Hankweave, address: &str, report: &Reporter) -> Option<Browser> {
     let browser = Browser::open(world, &hankweave.directory().state_dir(), address);
     browser
@@ -784,7 +798,7 @@ fn open_page(world: &World, hankweave: &Hankweave, address: &str, report: &Repor
         .ok()
 }
 
-/// Writes into our own log when the page did not open.
+/// Logs if the page did not open.
 async fn note_opened(browser: Option<&mut Browser>) -> Infallible {
     if let Some(browser) = browser
         && !browser.opened().await
@@ -809,20 +823,21 @@ fn choose_report(global: &Global, args: &RunArgs, waits: bool, known: LiveContex
     }
 }
 
-/// Whether something in the hank went wrong, so that the user wants to see the files.
-fn fails(outcome: &RunOutcome) -> bool {
+/// Whether the run has failed, so that the user wants to see the files of a rehearsal.
+fn has_failed(outcome: &RunOutcome) -> bool {
     matches!(
         outcome.result,
         RunResult::Failed(_) | RunResult::Unsaved(_) | RunResult::OutputFailed(..)
     )
 }
 
-/// Unfinished on purpose: the next run continues (CLI-1).
+/// Exit code of a run that was paused or stopped on purpose: the next run continues (CLI-1).
 const PAUSED: u8 = 3;
 
-/// Notice of a run without data whose prompts name them.
+/// Notice for a run without data whose prompts name the data folder.
 const NO_DATA: &str = "a prompt names <%DATA_DIR%>, and this run has no data: `--data FOLDER` names it";
 
+/// Returns the exit code for an outcome.
 fn exit_code(outcome: &RunOutcome) -> u8 {
     match &outcome.result {
         RunResult::Completed | RunResult::NothingToDo => 0,

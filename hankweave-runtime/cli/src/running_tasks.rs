@@ -1,4 +1,5 @@
-//! Running tasks by their registry and the files on this machine: what they cost so far, and whether their workers work (TASK-52, TASK-121).
+//! Facts about tasks that need both their registry and the files on this machine: the cost so far, and whether the worker and the run of a task work
+//! (TASK-52, TASK-121).
 
 use hankweave_core::cost::Usd;
 use hankweave_task_model::registry::{TaskCost, TaskRow};
@@ -11,7 +12,8 @@ use crate::holding::{AbsentWorker, TaskHolders, continues, has_crashed};
 use crate::receipt;
 use crate::registry::Registry;
 
-/// Returns the cost of a task so far, with the attempt that is made: one account for every screen (TASK-121); `None` for one that no worker has run.
+/// Returns the cost of a task so far, with that of its running attempt; `None` for a task that no worker has run. Every screen takes the cost from here
+/// (TASK-121).
 pub(crate) async fn cost_so_far(registry: &Registry, row: &TaskRow) -> Option<TaskCost> {
     let ended = ended_cost(row);
     let is_uncertain = ended.is_some_and(|cost| cost.cost_is_lower_bound);
@@ -19,8 +21,8 @@ pub(crate) async fn cost_so_far(registry: &Registry, row: &TaskRow) -> Option<Ta
         return ended;
     }
     let (layers, task) = (registry.layers.clone(), row.clone());
-    let look = move || layers.find(&task).cost(&task);
-    let cost = registry.world.blocking.run(look).await?;
+    let read_cost = move || layers.find(&task).cost(&task);
+    let cost = registry.world.blocking.run(read_cost).await?;
     Some(with_set_budget(row, cost))
 }
 
@@ -29,7 +31,7 @@ pub(crate) fn ended_cost(row: &TaskRow) -> Option<TaskCost> {
     TaskCost::of(&row.record).map(|cost| with_set_budget(row, cost))
 }
 
-/// Judges a cost by the budget that was set for the task: its last attempt may have had a smaller one.
+/// Puts the budget that was set for the task next to its cost; the last attempt may have had a smaller budget.
 fn with_set_budget(row: &TaskRow, cost: TaskCost) -> TaskCost {
     let budget = set_budget(row).or(cost.budget);
     TaskCost { budget, ..cost }
@@ -48,15 +50,15 @@ pub(crate) fn absent_worker(
 ) -> Option<AbsentWorker> {
     let is_running = row.record.status() == TaskStatus::Running;
     let suspended = is_running.then(|| suspended_worker(&registry.workspace_of(row)));
-    // A process that is suspended here has lost a task that another worker has by now, here or elsewhere.
-    let has_it = |_: &SuspendedWorker| registry.files(row).has_newest_attempt(row);
-    match suspended.flatten().filter(has_it) {
+    // If the newest attempt is not in these files, another worker has taken the task, and the suspended one here no longer counts.
+    let has_task = |_: &SuspendedWorker| registry.files(row).has_newest_attempt(row);
+    match suspended.flatten().filter(has_task) {
         Some(process) => Some(holders.suspended(row, process)),
         None => holders.absent(row, run_has_crashed(registry, row)),
     }
 }
 
-/// Returns what stops the run of a task that no worker has any more, because its worker is suspended.
+/// Returns what stops the run of a task that is no longer running in its registry, but whose suspended worker has not stopped the run.
 pub(crate) fn left_at_work(registry: &Registry, row: &TaskRow) -> Option<String> {
     if row.record.status() == TaskStatus::Running {
         return None;
@@ -69,14 +71,14 @@ pub(crate) fn left_at_work(registry: &Registry, row: &TaskRow) -> Option<String>
             "its run works on, and spends, because its worker is suspended: `{stop}` stops it"
         ));
     }
-    // A user's own run there has no worker: only `status` says that it is suspended.
+    // A user's own suspended run in the workspace has no worker; `status` alone reports it.
     (!worker.is_run()).then(|| {
         let continued = continues(worker.pid);
         format!("its run is suspended with its worker: after {continued} the worker stops it")
     })
 }
 
-/// Whether the run of the newest attempt has crashed in the workspace on this machine.
+/// Whether the newest attempt of a running task has a run in the workspace on this machine, and that run has crashed.
 fn run_has_crashed(registry: &Registry, row: &TaskRow) -> bool {
     let workspace = registry.workspace_of(row);
     if row.record.status() != TaskStatus::Running || !receipt::has_record(&workspace) {

@@ -1,4 +1,4 @@
-//! `hankweave schema`
+//! `hankweave schema`: prints the JSON schema of a file or message of hankweave, or writes it to a file.
 
 use std::process::ExitCode;
 

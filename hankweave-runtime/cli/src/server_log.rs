@@ -1,7 +1,7 @@
-//! Our own log in the execution directory, `.hankweave/logs/server.log` (CLI-20).
+//! The server log, `.hankweave/logs/server.log`: hankweave's own messages in an execution directory (CLI-20).
 //!
-//! It is opened once the directory is ours (L3); what is said before waits in memory. It never grows beyond
-//! [`LIMIT`]: then it becomes `server.log.1`, in the place of an older one. A log that cannot be written is given up: it must not end a run.
+//! It is opened once this process has locked the directory (L3); earlier messages wait in memory. Before it grows beyond
+//! [`LIMIT`], it becomes `server.log.1`, in place of an older one. A log that cannot be written is given up: it must not end a run.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use hankweave_runtime::world::disk::{AppendFile, Disk, parent, with_suffix};
 /// Largest length of the file in bytes.
 const LIMIT: u64 = 8 << 20;
 
-/// Maximum number of bytes queued for the file; later text is dropped.
+/// Maximum number of bytes that wait for the file to be opened; later text is dropped.
 const WAITING: usize = 64 << 10;
 
 /// Log, shared between the subscriber, which writes to it, and the code that opens the directory.
@@ -21,10 +21,10 @@ pub(crate) struct ServerLog(Arc<Mutex<Sink>>);
 
 #[derive(Debug)]
 enum Sink {
-    /// There is no directory yet.
+    /// The directory is not locked yet; the messages so far.
     Waiting(Vec<u8>),
     Open(LogFile),
-    /// It could not be written.
+    /// The log could not be written.
     GivenUp,
 }
 
@@ -41,10 +41,10 @@ impl ServerLog {
         Self(Arc::new(Mutex::new(Sink::Waiting(Vec::new()))))
     }
 
-    /// Opens the file at `path`, after what earlier processes wrote, for messages so far and from now on.
+    /// Opens the file at `path`, and appends the messages that wait and all later ones to the text of earlier processes.
     pub(crate) fn open(&self, disk: &Arc<dyn Disk>, path: &Path) {
         if let Err(error) = self.open_with(disk, path, LIMIT) {
-            // The lock is free again: this line may go to a log that is given up, and to standard error.
+            // The mutex is free again, so this message can come back to `append`, which drops it; it also goes to standard error.
             tracing::warn!(path = %path.display(), %error, "our own log cannot be written");
         }
     }
@@ -66,7 +66,7 @@ impl ServerLog {
         match &mut *sink {
             Sink::Waiting(said) if said.len() + lines.len() <= WAITING => said.extend_from_slice(lines),
             Sink::Open(log) => {
-                // Nothing can be said about a log in that log.
+                // A failure to write the log cannot be logged.
                 if log.append(lines).is_err() {
                     *sink = Sink::GivenUp;
                 }

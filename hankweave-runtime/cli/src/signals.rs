@@ -1,4 +1,4 @@
-//! Signals that ask a command to stop.
+//! Signals that ask a command to stop: SIGINT (Ctrl+C), SIGTERM and SIGHUP (a hang-up: the terminal was closed).
 
 use std::convert::Infallible;
 use std::os::unix::process::parent_id;
@@ -12,17 +12,17 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::terminal::screen::end_echoed_line;
 
-/// Effect of SIGHUP.
+/// Effect of a hang-up on a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HangUp {
-    /// Stops in order.
+    /// Stops the run in order.
     Stops,
     /// Nothing.
     Ignored,
 }
 
-/// Catches signals from the call on. The first one stops in order, the second one forces. A hang-up stops as well and never forces: one closed
-/// terminal can send several. A program started with `nohup` outlives its terminal. The run of a worker gets SIGTERM from that, and says so.
+/// Catches signals, from the call on. The first one stops in order, the second one stops at once. A hang-up has the effect `hang_up_does`, and
+/// never stops at once: one closed terminal can send several. Under `nohup` hang-ups are ignored. A run that gets SIGTERM from a worker records that.
 pub(crate) fn watch(shutdown: Shutdown, hang_up_does: HangUp) -> impl Future<Output = Infallible> {
     let interrupts = signal(SignalKind::interrupt());
     let terminations = signal(SignalKind::terminate());
@@ -67,7 +67,7 @@ fn stopper() -> Option<String> {
 /// Note about a hang-up that stopped nothing.
 pub(crate) const TERMINAL_CLOSED: &str = "its terminal was closed (SIGHUP); the run continues";
 
-/// Takes the note about the first hang-up, where that stops nothing.
+/// Records the note about the first hang-up, if hang-ups do not stop the run.
 pub(crate) async fn note_hang_up(hang_up_does: HangUp, note: impl Future<Output = ()>) -> Infallible {
     if hang_up_does == HangUp::Ignored {
         received(&mut hang_ups()).await;
@@ -76,13 +76,13 @@ pub(crate) async fn note_hang_up(hang_up_does: HangUp, note: impl Future<Output 
     std::future::pending().await
 }
 
-/// Waits until the terminal of a command that only shows a run is closed.
+/// Waits for a hang-up, in a command that only shows a run.
 pub(crate) async fn hung_up() -> StopCause {
     received(&mut hang_ups()).await;
     StopCause::HangUp
 }
 
-/// Returns the hang-ups of the terminal; `None` where they are to mean nothing, as under `nohup`.
+/// Returns the hang-ups of the terminal; `None` if they are ignored, as under `nohup`.
 fn hang_ups() -> Option<Signal> {
     let outlives_terminal = Environment::of_process().ignores_signal(SignalKind::hangup().as_raw_value());
     match outlives_terminal {
@@ -91,16 +91,16 @@ fn hang_ups() -> Option<Signal> {
     }
 }
 
-/// Waits for a signal that is caught.
+/// Waits for the next signal; for ever without a `signal`.
 async fn received(signal: &mut Option<Signal>) {
     match signal {
-        // Its sender lives as long as the program.
+        // The result is never `None`: the sender lives as long as the program.
         Some(signal) => drop(signal.recv().await),
         None => std::future::pending().await,
     }
 }
 
-/// Returns the exit code of a command that was asked to stop.
+/// Returns the exit code of a command: that of the signal if one has stopped it.
 pub(crate) fn stopped(shutdown: &Shutdown) -> ExitCode {
     shutdown
         .cause()

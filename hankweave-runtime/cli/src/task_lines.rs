@@ -1,10 +1,11 @@
-//! Lines of the log of a task as people read them.
+//! Lines of the log of a task for people: without codes, and with one line for a requeue.
 
 use hankweave_task_model::{LogEntry, LogLevel};
 use hankweave_tasks::lifecycle::ORPHANED;
 
-/// Message of the line of a step that fails the task, and of the one that resumes it.
+/// Message of the log entry of a step that fails the task.
 const FAILED: &str = "Task failed";
+/// Message of the log entry of a step that resumes the task.
 const RESUMED: &str = "Task resumed";
 
 /// Line of the log for people.
@@ -12,16 +13,17 @@ pub(crate) struct LogLine<'e> {
     pub(crate) entry: &'e LogEntry,
     pub(crate) level: LogLevel,
     pub(crate) message: String,
-    /// It requeued the task.
+    /// The line is about a requeue.
     pub(crate) is_requeue: bool,
-    /// Cause of a failure or sentence about a result, in lines of its own.
+    /// Cause of a failure or sentence about a result, to be printed below the message.
     pub(crate) detail: Option<&'e str>,
 }
 
-/// Returns the lines for people. A task that is requeued fails and is resumed in one commit, and did not fail.
+/// Returns the lines for people. To requeue a task, the registry fails and resumes it in one commit; these two entries become one line.
 pub(crate) fn lines(entries: &[LogEntry]) -> Vec<LogLine<'_>> {
     let mut lines = Vec::new();
     let mut entries = entries.iter().peekable();
+    // Maker of the attempt to which the entries belong.
     let mut worker = None;
     while let Some(entry) = entries.next() {
         worker = Attempter::of_start(entry).or(worker);
@@ -57,6 +59,7 @@ pub(crate) fn lines(entries: &[LogEntry]) -> Vec<LogLine<'_>> {
     lines
 }
 
+/// Whether the entry `next` resumes the task in the same commit in which `failed` failed it.
 fn is_requeued(failed: &LogEntry, next: &LogEntry) -> bool {
     let follows = failed.seq.and_then(|seq| seq.checked_add(1)) == next.seq;
     next.message == RESUMED && follows && next.timestamp == failed.timestamp
@@ -102,6 +105,7 @@ pub(crate) fn in_words(error: &str) -> Option<String> {
     })
 }
 
+/// Returns the sentence about a worker that was lost.
 fn lost(worker: &str) -> String {
     format!(
         "ORPHANED: {worker} did not renew its lease (killed, suspended or without its registry), and recorded no result"

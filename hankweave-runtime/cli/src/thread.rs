@@ -1,4 +1,4 @@
-//! `hankweave history`
+//! `hankweave history`: prints the execution thread, which is the one history that counts out of many runs, with its codons and checkpoints.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
@@ -26,8 +26,10 @@ use crate::terminal::report::{
 };
 use crate::terminal::screen::{SafeText, print_stderr, with_local_times};
 
+/// Prints the thread up to the newest run, or up to the run that the arguments name.
 pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, CliError> {
     let document = state::read(&args.document)?;
+    // Checkpoints that exist; without them every recorded one counts as existing.
     let known = match args.no_checkpoint_validation {
         true => None,
         false => state::known_checkpoints(&args.document, &document, args.known_checkpoints.as_deref())?,
@@ -52,7 +54,6 @@ pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Cl
         });
     }
     let mut text = SafeText::default();
-    // Writing to a String cannot fail.
     let pending = document.pending_rollback.as_ref().filter(|_| args.run.is_none());
     let (file, execution) = (args.document.state.as_deref(), &args.document.execution.execution);
     let view = ThreadView {
@@ -61,16 +62,21 @@ pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Cl
         process: state::process_of(file, execution, &document),
         lived: thread.codons.first().and_then(|newest| {
             let is_lost = !newest.codon.is_terminal() && file.is_none() && holder(execution).is_none();
-            is_lost.then(|| lived(execution, &newest.codon))?
+            if is_lost {
+                lived(execution, &newest.codon)
+            } else {
+                None
+            }
         }),
         holder: holder(execution),
-        // A file alone and an older thread have no hank that says what is next.
+        // Only the newest thread of a directory has a hank that says what is next.
         outlook: match (file, &args.run) {
             (None, None) => status::outlook_of(execution, &document)?.map(|outlook| outlook.to_string()),
             _ => None,
         },
         all: state::history_command(&args.document),
     };
+    // Writing to a text cannot fail.
     let _ = view.write(&mut text, pending);
     output::print_lines(text)?;
     Ok(ExitCode::SUCCESS)
@@ -89,9 +95,9 @@ struct ThreadView<'a> {
     document: &'a HankweaveState,
     thread: &'a ExecutionThread,
     process: RunProcess,
-    /// Lock record of that process.
+    /// Lock record of the process that works in the directory.
     holder: Option<ServerLockRecord>,
-    /// Least time at work of the open codon of a run whose process no longer exists.
+    /// How long at least the newest codon has worked, if it is open and its process no longer exists.
     lived: Option<Duration>,
     /// Next codon of the directory, or what blocks it, as `status` says it.
     outlook: Option<String>,
@@ -144,6 +150,7 @@ impl ThreadView<'_> {
         }
     }
 
+    /// Returns the status of an entry's run in words.
     fn state_of_run(&self, entry: &ThreadCodon) -> String {
         let Some(run) = self.document.run(&entry.run_id) else {
             return entry.run_status.as_str().to_owned();
@@ -157,7 +164,7 @@ impl ThreadView<'_> {
         }
     }
 
-    /// Writes the row of a codon with the sums of its attempts, which follow below.
+    /// Writes the row of a codon with the sums of its attempts. The rows of the attempts follow.
     fn write_sum(
         &self,
         text: &mut SafeText,
@@ -172,17 +179,17 @@ impl ThreadView<'_> {
         writeln!(text, "  {}  {} attempts", line.trim_end(), sum.count)
     }
 
-    /// Writes the row of a codon, or of one of its attempts below that row.
+    /// Writes the row of a codon, or, with `is_attempt`, of one of its attempts below the row of their sums.
     fn write_codon(
         &self,
         text: &mut SafeText,
         entry: &ThreadCodon,
         width: usize,
-        is_beneath: bool,
+        is_attempt: bool,
     ) -> std::fmt::Result {
         let mut codon = CodonSummary::of(&entry.codon);
-        if is_beneath {
-            // Files differ from the start of the first attempt, so they belong to the sum.
+        if is_attempt {
+            // Changed files are counted from the start of the first attempt, so they belong to the row of sums.
             codon.files_changed = None;
             write!(text, "  ")?;
         }
@@ -197,7 +204,7 @@ impl ThreadView<'_> {
         let checkpoints = entry.validated_checkpoints.iter().map(|checkpoint| {
             let sha = CheckpointSha::short(&checkpoint.sha);
             match checkpoint.checkpoint_type {
-                // Nothing failed.
+                // Not `error`: the codon was stopped or paused, and nothing failed.
                 CheckpointType::Error if codon.interrupted_by.is_some() => {
                     format!("  {} {sha}", codon_standing(&entry.codon, self.process))
                 }
@@ -219,7 +226,7 @@ impl ThreadView<'_> {
         }
     }
 
-    /// Writes what the thread alone says of the next codon.
+    /// Writes the next codon as far as the thread itself knows it.
     fn write_next(&self, text: &mut SafeText) -> std::fmt::Result {
         let thread = self.thread;
         match (&thread.next_codon_id, thread.failed, thread.has_running_codon) {
@@ -237,7 +244,7 @@ impl ThreadView<'_> {
     }
 }
 
-/// `4 codons, 9 attempts in 6 runs; 12 runs are recorded`. A codon of a loop counts once.
+/// Returns `4 codons, 9 attempts in 6 runs; 12 runs are recorded`. A codon of a loop counts once.
 fn numbers(document: &HankweaveState, thread: &ExecutionThread) -> String {
     let codons: HashSet<&str> = thread
         .codons
@@ -257,6 +264,7 @@ fn numbers(document: &HankweaveState, thread: &ExecutionThread) -> String {
     )
 }
 
+/// Returns `12 runs are`.
 fn are(number: usize, noun: &str) -> String {
     let verb = if number == 1 { "is" } else { "are" };
     format!("{} {verb}", counted(number, noun))

@@ -1,6 +1,6 @@
-//! Keys of the run screen: `t` shows the run on the whole screen (CLI-35), those of an open question answer it.
+//! Keys on the screen of a run: `t` shows the run on the whole terminal (CLI-35); while a question is open, its keys answer it.
 //!
-//! One task reads the keys, so that no other reader takes a key that is not meant for it.
+//! Only this task reads keys, so that no other reader takes a key that is not meant for it.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::remote::on_whole_screen;
 use crate::terminal::keyboard::Keyboard;
 use crate::terminal::screen::print_stderr;
 
-/// Time that the whole screen of a run that has ended waits for a key: the user may be away.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time after the end of the run until the whole screen closes by itself, for a user who is away.
+const CLOSES_AFTER: Duration = Duration::from_secs(60);
 
-/// Whole screen of a run, which a key shows.
+/// Whole screen of a run, which the key `t` opens.
 #[derive(Debug, Default)]
 pub(crate) struct Toggle {
     is_shown: watch::Sender<bool>,
@@ -55,13 +55,14 @@ impl Toggle {
         }
     }
 
-    /// Waits until the whole screen is closed, which the user may read after the end of the run.
+    /// Waits until the whole screen is closed: the user may still read it after the end of the run.
     pub(crate) async fn left(&self) {
-        // Its sender lives as long as this.
+        // Fails only without a sender, which `self` is.
         let _ = self.is_shown.subscribe().wait_for(|is_shown| !is_shown).await;
     }
 }
 
+/// Acts on the keys of questions, without a keyboard for the whole screen.
 async fn answer_only(answers: Option<&Answers>) -> Infallible {
     let Some(answers) = answers else {
         return std::future::pending().await;
@@ -75,7 +76,7 @@ async fn answer_only(answers: Option<&Answers>) -> Infallible {
 /// Shows the whole screen until the user leaves it.
 async fn show_whole(keyboard: &Keyboard, execution: &Path) {
     let target = RunAddress::Execution(execution.to_owned());
-    let shown = on_whole_screen(target, Some(execution), Some(PATIENCE)).await;
+    let shown = on_whole_screen(target, Some(execution), Some(CLOSES_AFTER)).await;
     keyboard.again();
     if let Err(failure) = shown {
         print_stderr(failure.text());

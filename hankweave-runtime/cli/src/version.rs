@@ -1,4 +1,4 @@
-//! `hankweave --version --verbose` (CLI-70)
+//! `hankweave --version --verbose` (CLI-70): prints how this program was built, and the versions of its formats.
 
 use std::process::ExitCode;
 

@@ -63,7 +63,7 @@ pub(crate) enum PartOrDir<T> {
 impl<T: FromStr<Err: ToString>> FromStr for PartOrDir<T> {
     type Err = String;
 
-    /// A folder with `.hankweave` in it is the execution directory, anything else the part.
+    /// Reads a folder with `.hankweave` in it as the execution directory, anything else as the part.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let metadata = RealDisk.metadata(&Path::new(text).join(STATE_DIR));
         if metadata.is_ok_and(|metadata| metadata.kind == FileKind::Directory) {
@@ -85,7 +85,7 @@ impl<T> PartOrDir<T> {
 }
 
 impl ExecutionArgs {
-    /// Returns the execution directory of a command whose first argument may be it.
+    /// Returns the execution directory of a command with this first argument, which may name the directory.
     pub(crate) fn or_first<'a, T>(&'a self, first: Option<&'a PartOrDir<T>>) -> &'a Path {
         match first {
             Some(PartOrDir::Dir(dir)) => dir,

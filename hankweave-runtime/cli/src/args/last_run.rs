@@ -1,4 +1,4 @@
-//! Arguments that the last run in a directory has left for the next one (RUN-41).
+//! Arguments that a run takes over from the last run in its directory (RUN-41), and small questions about paths of hanks.
 
 use std::path::{Path, PathBuf};
 
@@ -16,14 +16,15 @@ use crate::put_back::put_back;
 /// Permission to replace files in the directory of `--output`.
 const OVERWRITE: &str = "overwrite-output";
 
-/// The last run in the directory of a new one.
+/// The last run in the directory of a new run.
 pub(super) struct LastRunHere {
     execution: PathBuf,
+    /// `None` if no run is recorded there.
     last: Option<LastRun>,
 }
 
 impl LastRunHere {
-    /// Reads what is recorded where a run with these arguments works.
+    /// Reads the last run in the directory in which a run with these arguments works.
     pub(super) fn of(args: &RunArgs) -> Self {
         let execution = match &args.hank.execution {
             Some(execution) => execution.clone(),
@@ -36,20 +37,20 @@ impl LastRunHere {
         }
     }
 
-    /// Returns the options that it leaves for a run from `here`, but for those that were typed. A worker types all that its task says.
+    /// Returns the options that a run started in `here` takes over, except those that were typed. The run of a worker takes over none: its task says all.
     pub(super) fn options(&self, here: &Path, is_typed: impl Fn(&str) -> bool) -> Vec<GivenOption> {
         let invocation = self.last.as_ref().and_then(|last| last.invocation.as_ref());
         let Some(invocation) = invocation.filter(|_| !is_of_worker()) else {
             return Vec::new();
         };
         let is_known = repeated_by("run");
-        // What may replace files in one directory may not in another.
-        let is_of_other = |name: &str| name == OVERWRITE && is_typed("output");
-        let is_left = |option: &&GivenOption| {
+        // The permission to replace files was given for another directory if a new one is typed.
+        let is_void = |name: &str| name == OVERWRITE && is_typed("output");
+        let is_taken_over = |option: &&GivenOption| {
             let lasts = option.scope() >= OptionScope::Directory;
-            lasts && is_known(option) && !is_typed(&option.name) && !is_of_other(&option.name)
+            lasts && is_known(option) && !is_typed(&option.name) && !is_void(&option.name)
         };
-        let placed = |option: &GivenOption| GivenOption {
+        let seen_from_here = |option: &GivenOption| GivenOption {
             value: option
                 .value
                 .as_ref()
@@ -59,10 +60,11 @@ impl LastRunHere {
                 }),
             ..option.clone()
         };
-        invocation.options.iter().filter(is_left).map(placed).collect()
+        let options = invocation.options.iter().filter(is_taken_over);
+        options.map(seen_from_here).collect()
     }
 
-    /// Names its hank, if only a directory without a hank was named.
+    /// If the arguments name only a directory without a hank, replaces that by the hank of its last run.
     pub(super) fn name_hank(self, args: &mut HankArgs) {
         let names_a_hank = args.execution.is_some() && args.hank != Path::new(".");
         let last = self.last.filter(|_| !names_a_hank);
@@ -80,7 +82,7 @@ pub(crate) fn found_by_directory(directory: &Path, last: &LastRun) -> Option<Pat
     (has_none && is_file(&last.hank)).then(|| last.hank.clone())
 }
 
-/// Returns the folder of a hank where that is enough to name it.
+/// Returns the folder of a hank if that names the hank as well, else its path.
 pub(crate) fn shortest_name(hank: PathBuf) -> PathBuf {
     let folder = folder_of(&hank);
     let found = hank_files::find_in(&RealDisk, &folder);
@@ -90,12 +92,12 @@ pub(crate) fn shortest_name(hank: PathBuf) -> PathBuf {
     }
 }
 
-/// The folder of a hank: itself, or the one that holds the file.
+/// Returns the folder of a hank: the path itself, or the folder that holds the file.
 pub(crate) fn folder_of(hank: &Path) -> PathBuf {
     folder_in(Path::new(""), hank)
 }
 
-/// The folder of a hank whose path is relative to `base`, as relative as that.
+/// Returns the folder of a hank whose path is relative to `base`, also relative to `base`.
 pub(crate) fn folder_in(base: &Path, hank: &Path) -> PathBuf {
     match is_file(&base.join(hank)) {
         true => hank
@@ -107,7 +109,7 @@ pub(crate) fn folder_in(base: &Path, hank: &Path) -> PathBuf {
     }
 }
 
-/// Whether a file is there, perhaps through a link.
+/// Whether the path is a file, or a link to one.
 pub(crate) fn is_file(path: &Path) -> bool {
     let found = RealDisk.metadata_followed(path);
     found.is_ok_and(|found| found.kind == FileKind::File)

@@ -1,4 +1,5 @@
-//! The command line (CLI-1 to CLI-29).
+//! The command line (CLI-1 to CLI-29): [`Cli`] with its [`Command`]s. Each submodule has the arguments of some commands; `read` parses them, and
+//! `values` has parsers of single values. Doc comments of arguments are the text of `--help`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -99,7 +100,7 @@ pub(crate) enum Color {
     Never,
 }
 
-/// Commands by what one wants of them. Each visible command is in one group.
+/// Groups of commands on the first page of `--help`. Each visible command is in one group.
 pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Start here",
@@ -135,16 +136,19 @@ pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
     ),
 ];
 
-/// Returns the command line, with the commands of its first page in groups, which clap cannot do by itself.
+/// Returns the parser, with a first page of `--help` that has the commands in groups, which clap cannot do by itself.
 pub(crate) fn command() -> clap::Command {
     let command = <Cli as clap::CommandFactory>::command();
     let mut groups = String::new();
     for (title, names) in GROUPS {
         groups.push_str(&format!("{title}:\n"));
-        let known = names.iter().filter_map(|name| command.find_subcommand(name));
-        for known in known {
-            let about = known.get_about().map(ToString::to_string).unwrap_or_default();
-            groups.push_str(&format!("  {:<12} {about}\n", known.get_name()));
+        // A name is not found if its feature is not built in.
+        for subcommand in names.iter().filter_map(|name| command.find_subcommand(name)) {
+            let about = subcommand
+                .get_about()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            groups.push_str(&format!("  {:<12} {about}\n", subcommand.get_name()));
         }
         groups.push('\n');
     }

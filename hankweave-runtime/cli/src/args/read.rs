@@ -1,4 +1,5 @@
-//! Arguments as parsed: refusals, and the part that an invocation remembers.
+//! Parses the command line ([`Cli::read`]) and refuses wrong arguments. For `run`, adds the options of the last run in the directory, and notes the
+//! arguments as an [`Invocation`] for hints and for the next run.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -20,7 +21,7 @@ pub(crate) struct VersionRequest {
 }
 
 impl Cli {
-    /// Reads the command line; ends the program when it is wrong.
+    /// Reads the command line. Ends the program if it is wrong, and after printing help; `--version --verbose` is an error, for the caller to print.
     pub(crate) fn read() -> Result<Self, VersionRequest> {
         let mut command = super::command();
         command.build();
@@ -66,7 +67,7 @@ pub(crate) fn settings_of_run(hank: &Path, arguments: &[String]) -> Result<Setti
     }
 }
 
-/// Reads the command line of a run.
+/// Reads the arguments of a run that follow the words `begin` and the hank.
 fn read_run<const N: usize>(
     begin: [&str; N],
     hank: &Path,
@@ -88,7 +89,7 @@ fn read_run<const N: usize>(
     }
 }
 
-/// Returns the run of a service, which starts it again and again.
+/// Returns the arguments of a service's run, which a service starts again and again.
 ///
 /// # Errors
 ///
@@ -113,7 +114,7 @@ pub(crate) fn run_of_service(hank: &Path, options: &[String]) -> Result<Box<RunA
     }
 }
 
-/// Completes the arguments of `run` with what the last run in the same directory had, and notes them for the next one (RUN-41).
+/// Completes the arguments of `run` by lasting options of the last run in the same directory, and notes them for the next run (RUN-41).
 fn with_last_run(command: &clap::Command, args: Box<RunArgs>, matches: &ArgMatches) -> Box<RunArgs> {
     let Some(run) = command.find_subcommand("run") else {
         return args;
@@ -129,7 +130,9 @@ fn with_last_run(command: &clap::Command, args: Box<RunArgs>, matches: &ArgMatch
         true => Vec::new(),
         false => last.options(&here, is_typed),
     };
-    let options = given(run, matches).into_iter().chain(kept.iter().cloned());
+    let options = typed_options(run, matches)
+        .into_iter()
+        .chain(kept.iter().cloned());
     let options = options.collect();
     let mut args = match kept.is_empty() {
         true => args,
@@ -146,7 +149,7 @@ fn with_last_run(command: &clap::Command, args: Box<RunArgs>, matches: &ArgMatch
     args
 }
 
-/// Returns a path that holds as long as what it names: one with `..` leads nowhere once the working directory is gone.
+/// Returns a path that stays valid if the working directory is removed: the real path instead of one with `..`.
 fn lasting(path: &Path) -> PathBuf {
     let leads_up = path.components().any(|part| part == Component::ParentDir);
     let real = leads_up.then(|| RealDisk.real_path(path).ok());
@@ -172,12 +175,12 @@ fn read_again(command: &clap::Command, kept: &[GivenOption]) -> Box<RunArgs> {
     }
 }
 
-/// Returns the arguments of the process that a detached run gets: those of this one, marked.
+/// Returns the arguments for the process of a detached run: those of this process and the mark `--detached-process`.
 pub(crate) fn detached_arguments() -> Vec<OsString> {
     after_run(typed().skip(1), ["--detached-process".into()])
 }
 
-/// Puts `options` right after the subcommand. No option before it has a value that is a free text, so the first `run` is the subcommand.
+/// Puts `options` right after the subcommand `run`. No option before a subcommand has free text as its value, so the first word `run` is the subcommand.
 fn after_run(
     arguments: impl Iterator<Item = OsString>,
     options: impl IntoIterator<Item = OsString>,
@@ -189,6 +192,7 @@ fn after_run(
     arguments
 }
 
+/// Returns the words of the command line, beginning with the program.
 #[expect(
     clippy::disallowed_methods,
     reason = "the command line, which clap reads in the same way"
@@ -197,7 +201,7 @@ fn typed() -> impl Iterator<Item = OsString> {
     std::env::args_os()
 }
 
-/// Tells whether the arguments ask for more than the version: clap ends at `--version`, whatever follows it.
+/// Whether the arguments contain `--verbose` or `-v`. Clap cannot say so: it stops at `--version`, whatever follows.
 fn is_verbose(arguments: impl Iterator<Item = OsString>) -> bool {
     arguments.skip(1).any(|argument| {
         let argument = argument.to_string_lossy();
@@ -206,7 +210,8 @@ fn is_verbose(arguments: impl Iterator<Item = OsString>) -> bool {
     })
 }
 
-/// Ends the program with what is wrong with what was typed. Help is ours to the last letter; a complaint quotes what may have been pasted.
+/// Ends the program with clap's message. Help contains only our own text and is printed as it is; an error quotes what was typed, perhaps pasted, so
+/// [`print_stderr`] makes it safe for the terminal.
 fn refuse(error: &clap::Error) -> ! {
     if !error.use_stderr() {
         error.exit();
@@ -215,40 +220,37 @@ fn refuse(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code())
 }
 
-/// Returns the execution directory as typed, and the argument that stands in for one and conflicts with it. A variable that is always set conflicts with
-/// nothing, which `conflicts_with` does not know.
+/// Returns two typed arguments that conflict because both name an execution directory, or what replaces one. The variable `HANKWEAVE_EXECUTION`
+/// conflicts with nothing; clap's `conflicts_with` would count it.
 fn beside_execution(matches: &ArgMatches) -> Option<(&'static str, &'static str)> {
     if let Some((_, inner)) = matches.subcommand() {
         return beside_execution(inner);
     }
-    let typed = |pairs: [(&'static str, &'static str); 3]| {
-        pairs
-            .into_iter()
-            .filter(|(id, _)| is_typed(matches, id))
-            .map(|(_, name)| name)
-    };
-    let mut named = typed([
+    let directories = [
         ("dir", "[DIR]"),
         ("execution", "--execution <DIR>"),
         ("journal", "--journal <DIR>"),
-    ]);
-    let first = named.next()?;
-    let other = [("state", "--state"), ("url", "--url")]
-        .into_iter()
-        .find(|(id, _)| is_typed(matches, id));
-    Some((first, named.next().or(other.map(|(_, name)| name))?))
+    ];
+    let replacements = [("state", "--state"), ("url", "--url")];
+    let is_typed = |(id, _): &(&str, &'static str)| is_typed(matches, id);
+    let mut typed_directories = directories.into_iter().filter(is_typed);
+    let (_, first) = typed_directories.next()?;
+    let second = typed_directories.next();
+    let (_, other) = second.or_else(|| replacements.into_iter().find(is_typed))?;
+    Some((first, other))
 }
 
-/// Whether an argument stands on the command line: defaults and variables give it a value as well.
+/// Whether an argument was typed. A default or a variable may give it a value as well.
 fn is_typed(matches: &ArgMatches, id: &str) -> bool {
     let is_known = matches.ids().any(|known| known == id);
     is_known && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// Returns the test whether this subcommand takes an option of a run. A record may come from anywhere, so an option that `run` itself does not remember, by its
-/// name and with a value or without, is in no hint.
+/// Returns the test whether `subcommand` takes a recorded option of a run. A record may come from anywhere, so the test also refuses an option that `run` does
+/// not have, under that name and with or without a value.
 pub(crate) fn repeated_by(subcommand: &str) -> impl Fn(&GivenOption) -> bool + use<> {
     let command = super::command();
+    // Names of options, and whether they take a value.
     let options = |name: &str| -> Vec<(String, bool)> {
         let found = command.find_subcommand(name).into_iter();
         let options = found
@@ -258,20 +260,20 @@ pub(crate) fn repeated_by(subcommand: &str) -> impl Fn(&GivenOption) -> bool + u
             .filter_map(|option| Some((option.get_long()?.to_owned(), option.get_action().takes_values())));
         named.collect()
     };
-    let (run, taken) = (options("run"), options(subcommand));
-    move |given| {
-        let shape = (given.name.clone(), given.value.is_some());
-        given.scope() > OptionScope::Start && run.contains(&shape) && taken.contains(&shape)
+    let (of_run, of_subcommand) = (options("run"), options(subcommand));
+    move |option| {
+        let shape = (option.name.clone(), option.value.is_some());
+        option.scope() > OptionScope::Start && of_run.contains(&shape) && of_subcommand.contains(&shape)
     }
 }
 
-/// Whether an argument is no option of the run itself: options of every subcommand say how results are printed, and an [`Invocation`] holds the directory apart.
+/// Whether an argument is not noted as an option of a run: global options say how results are printed, and an [`Invocation`] has a field for the directory.
 fn is_apart(argument: &clap::Arg) -> bool {
     argument.is_global_set() || argument.get_id() == "execution"
 }
 
 /// Returns the options that were typed and that count for more than one start.
-fn given(run: &clap::Command, matches: &ArgMatches) -> Vec<GivenOption> {
+fn typed_options(run: &clap::Command, matches: &ArgMatches) -> Vec<GivenOption> {
     let typed = run
         .get_arguments()
         .filter(|argument| !is_apart(argument) && is_typed(matches, argument.get_id().as_str()));
@@ -335,10 +337,11 @@ mod tests {
         let typed = "hankweave run a --json -v --new --headless --open --max-cost 2.50 -o out --data d --no-autostart --port 0";
         let matches = command.try_get_matches_from_mut(typed.split(' ')).unwrap();
         let run = command.find_subcommand("run").unwrap();
-        let mut given: Vec<(String, Option<String>, bool)> = given(run, matches.subcommand().unwrap().1)
-            .into_iter()
-            .map(|option| (option.name, option.value, option.is_path))
-            .collect();
+        let mut given: Vec<(String, Option<String>, bool)> =
+            typed_options(run, matches.subcommand().unwrap().1)
+                .into_iter()
+                .map(|option| (option.name, option.value, option.is_path))
+                .collect();
         given.sort();
         let expected = [
             ("data", Some("d"), true),

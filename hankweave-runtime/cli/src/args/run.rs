@@ -129,7 +129,7 @@ pub(crate) enum OnHangup {
 }
 
 impl RunArgs {
-    /// Effect of SIGHUP, which a detached run has no terminal to get from.
+    /// Returns the effect of SIGHUP. By default it stops a run, except a detached one, which has no terminal to lose.
     pub(crate) fn hang_up(&self) -> HangUp {
         match self.on_hangup {
             Some(chosen) => chosen.into(),
@@ -138,12 +138,12 @@ impl RunArgs {
         }
     }
 
-    /// Returns the directory of the run.
+    /// Returns the path that names the directory of the run: `-e DIR`, or else the hank.
     pub(crate) fn workspace(&self) -> &Path {
         self.hank.execution.as_deref().unwrap_or(&self.hank.hank)
     }
 
-    /// Whether a person may be asked and shown things on a terminal.
+    /// Whether the run asks nothing and draws nothing on a terminal.
     pub(crate) fn is_headless(&self) -> bool {
         self.headless || self.detach
     }

@@ -124,6 +124,7 @@ impl CheckpointsArgs {
             CheckpointsCommand::List { dir }
             | CheckpointsCommand::Show { dir, .. }
             | CheckpointsCommand::Diff { dir, .. } => dir.as_deref(),
+            // `verify` itself finds out whether its argument is a directory or a SHA.
             CheckpointsCommand::Verify { .. } => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Parsers of values on the command line.
+//! Parsers of values on the command line. Their errors say which values are right.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use hankweave_core::hank::{AgentChoice, Setting, SettingValue};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 
-/// An agent as in a hank; its name needs no quotes.
+/// Parses an agent as a hank writes it; a plain name needs no quotes.
 pub(super) fn agent(text: &str) -> Result<AgentChoice, String> {
     match Setting::Agent.from_variable(text)? {
         SettingValue::Agent(agent) => Ok(agent),
@@ -21,6 +21,7 @@ pub(super) fn dollars(text: &str) -> Result<Usd, String> {
     dollars.ok_or_else(|| "a number of US dollars above 0, such as 2.50".to_owned())
 }
 
+/// Parses a number of seconds above 0, perhaps with a fraction, or a [`duration`].
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
     let number = text.parse().ok();
     let seconds = number.or_else(|| duration(text).ok().map(|duration| duration.as_secs_f64()));
@@ -30,7 +31,7 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| "a number of seconds above 0, or a time such as 90m, 8h or 1h30m".to_owned())
 }
 
-/// An address without a password, a query or a fragment; without the slash at its end.
+/// Parses an address without a password, a query or a fragment; returns it without slashes at its end.
 pub(super) fn page_url(text: &str) -> Result<String, String> {
     let rest = text
         .strip_prefix("https://")
@@ -51,23 +52,27 @@ pub(super) fn gigabytes(text: &str) -> Result<f64, String> {
     gigabytes.ok_or_else(|| "a number of GiB above 0".to_owned())
 }
 
-/// `90`, `90s`, `30m`, `6h`, `1d`, `1h30m`
+/// Parses `90` (seconds), `90s`, `30m`, `6h`, `1d`, `1h30m`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "a number of seconds, or a time such as 90m, 6h or 1h30m".to_owned();
+    // `None` after an overflow.
     let (mut seconds, mut rest) = (Some(0_u64), text);
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        let (number, behind) = rest.split_at(digits);
-        let unit = match behind.chars().next() {
+        let (number, from_unit) = rest.split_at(digits);
+        let seconds_per_unit = match from_unit.chars().next() {
             None | Some('s') => 1,
             Some('m') => 60,
             Some('h') => 60 * 60,
             Some('d') => 24 * 60 * 60,
             Some(_) => return Err(wrong()),
         };
-        let part = number.parse::<u64>().map_err(|_| wrong())?.checked_mul(unit);
+        let part = number
+            .parse::<u64>()
+            .map_err(|_| wrong())?
+            .checked_mul(seconds_per_unit);
         seconds = seconds.zip(part).and_then(|(sum, part)| sum.checked_add(part));
-        rest = behind.get(1..).unwrap_or_default();
+        rest = from_unit.get(1..).unwrap_or_default();
     }
     let seconds = seconds.filter(|_| !text.is_empty()).ok_or_else(wrong)?;
     Ok(Duration::from_secs(seconds))
@@ -98,6 +103,7 @@ pub(super) fn sha_prefix(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses a [`duration`] of at least one second.
 pub(super) fn lease(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         Duration::ZERO => Err("at least 1s".to_owned()),
@@ -105,7 +111,7 @@ pub(super) fn lease(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A size in bytes, or with a unit.
+/// Parses a size in bytes, or with a unit; returns bytes.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     hankweave_remote::parse_size(text)
         .ok_or_else(|| "a size is a whole number above 0, in bytes or with a unit such as 8GiB".to_owned())

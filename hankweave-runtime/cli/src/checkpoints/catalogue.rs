@@ -1,4 +1,4 @@
-//! Every checkpoint that the state or the repository knows, and how a person names one (CLI-13).
+//! All checkpoints that the state document or the repository knows, and how a user names one of them (CLI-13).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,6 +20,7 @@ use crate::terminal::left_out::LeftOut;
 pub(super) struct Catalogue {
     pub(super) state: HankweaveState,
     pub(super) rows: Vec<CheckpointRow>,
+    /// The repository; `None` if there is none.
     history: Option<GitHistory>,
     pub(super) hints: HintCommands,
 }
@@ -37,7 +38,7 @@ pub(super) struct CheckpointRow {
     pub(super) timestamp: Option<Timestamp>,
     pub(super) branch: Option<String>,
     pub(super) parent: Option<CheckpointSha>,
-    /// Files that belong to it and are not in it.
+    /// Files that belong to the checkpoint but are not stored in it.
     #[serde(rename = "leftOut", skip_serializing_if = "LeftOut::is_empty")]
     pub(super) without: LeftOut,
     /// The full message of the commit.
@@ -45,7 +46,7 @@ pub(super) struct CheckpointRow {
     pub(super) message: String,
     /// Whether state.json names it.
     pub(super) recorded: bool,
-    /// Whether it or a part of it is not in the repository.
+    /// Whether the repository lacks the checkpoint or a part of it.
     pub(super) missing: bool,
 }
 
@@ -66,11 +67,11 @@ impl Catalogue {
         for (sha, known) in known {
             let row = rows
                 .entry(sha.clone())
-                .or_insert_with(|| CheckpointRow::told_by(&sha, &known));
+                .or_insert_with(|| CheckpointRow::of_repository(&sha, &known));
             row.add(&known);
             row.missing = !restorable.contains_key(&sha);
         }
-        // The commit that every repository begins with holds nothing.
+        // The first commit of every repository holds nothing.
         let mut rows: Vec<CheckpointRow> = rows
             .into_values()
             .filter(|row| row.kind != "repository")
@@ -89,14 +90,14 @@ impl Catalogue {
         })
     }
 
-    /// Returns the checkpoint to which an operation went back before which this one put the files aside.
-    pub(super) fn went_back_to(&self, row: &CheckpointRow) -> Option<&CheckpointSha> {
+    /// Returns the checkpoint that a rollback restored, if `row` is the checkpoint that it made of the files before.
+    pub(super) fn restored_after(&self, row: &CheckpointRow) -> Option<&CheckpointSha> {
         let mut operations = self.state.operations.iter();
         let operation = operations.find(|known| known.files > 0 && known.before.checkpoint_sha == row.sha)?;
         Some(&operation.after.checkpoint_sha)
     }
 
-    /// Returns the checkpoint that `name` means: a SHA or its beginning.
+    /// Returns the checkpoint with this SHA or beginning of a SHA.
     pub(super) fn find(&self, name: &str) -> Result<&CheckpointRow, CliError> {
         let wanted = name.to_ascii_lowercase();
         let is_hex = !wanted.is_empty() && wanted.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -126,8 +127,8 @@ impl Catalogue {
         }
     }
 
-    /// Returns the newest checkpoint of the work of a codon, in a loop of its newest iteration; without a codon, of any. Checkpoints of the files
-    /// with which a run started are not work.
+    /// Returns the newest checkpoint of a codon; of a codon in a loop without an iteration, that of the newest iteration. Without a codon, returns the newest
+    /// checkpoint of any codon. The `start` checkpoint of a run does not count: it is no work of a codon.
     pub(super) fn newest_of(&self, codon: Option<&str>) -> Option<&CheckpointRow> {
         let is_meant = |row: &&CheckpointRow| match codon {
             Some(codon) => row.codon_id.as_deref().is_some_and(|id| {
@@ -139,11 +140,12 @@ impl Catalogue {
         self.rows.iter().filter(|row| row.kind != "start").find(is_meant)
     }
 
+    /// Returns the hint that lists the checkpoints.
     pub(super) fn lists(&self) -> String {
         format!("`{}` lists all of them", self.hints.command("checkpoints"))
     }
 
-    /// Returns the repository. A row that is not missing proves that it exists; otherwise this is an error with a hint.
+    /// Returns the repository. There is one if a row is not missing; otherwise this may fail, with a hint.
     pub(super) fn history(&self) -> Result<&GitHistory, CliError> {
         self.history.as_ref().ok_or_else(|| {
             CliError::new(CliErrorKind::Input, "there is no checkpoint repository").hint(format!(
@@ -155,7 +157,8 @@ impl Catalogue {
 }
 
 impl CheckpointRow {
-    fn told_by(sha: &CheckpointSha, known: &KnownCheckpoint) -> Self {
+    /// Returns a checkpoint that only the repository knows.
+    fn of_repository(sha: &CheckpointSha, known: &KnownCheckpoint) -> Self {
         Self {
             sha: sha.clone(),
             kind: known.kind().to_owned(),
@@ -171,6 +174,7 @@ impl CheckpointRow {
         }
     }
 
+    /// Adds what the repository knows of the checkpoint.
     fn add(&mut self, known: &KnownCheckpoint) {
         self.timestamp = Some(known.timestamp);
         self.branch = Some(known.branch.clone());
@@ -181,7 +185,7 @@ impl CheckpointRow {
     }
 }
 
-/// Reads every checkpoint that a branch leads to or the state names, and which of them are complete.
+/// Returns all checkpoints that a branch leads to or the state names, and those of them that are complete.
 fn read_history(
     history: &GitHistory,
     recorded: &BTreeMap<CheckpointSha, CheckpointRow>,
@@ -189,7 +193,7 @@ fn read_history(
     let mut known = history.known()?;
     let all: Vec<CheckpointSha> = known.keys().chain(recorded.keys()).cloned().collect();
     let restorable = history.restorable(&all)?;
-    // The ancestors of a missing checkpoint are found by name only, so their branch is not known.
+    // A complete checkpoint before a missing one is reached by no branch, only by the name in the state, so its branch is unknown.
     for (sha, found) in &restorable {
         known.entry(sha.clone()).or_insert_with(|| found.clone());
     }
@@ -235,6 +239,7 @@ fn recorded(state: &HankweaveState) -> BTreeMap<CheckpointSha, CheckpointRow> {
     rows.map(|row| (row.sha.clone(), row)).collect()
 }
 
+/// Describes a repository that cannot be read.
 fn repository_failure(repository: &Path, error: &HistoryError, hints: &HintCommands) -> CliError {
     let message = format!(
         "`{}`: {}",

@@ -1,4 +1,5 @@
-//! `hankweave diff`: changes of the files, as git prints them.
+//! `hankweave diff`: changes of the files, as git prints them. Compares two checkpoints; for a codon that crashed or still runs, the checkpoint of its
+//! start with the workspace ([`Unsaved`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -30,19 +31,19 @@ use crate::terminal::output;
 use crate::terminal::screen::{SafeText, is_drawable, print, print_stderr};
 use crate::terminal::shell::word;
 
-/// The longest line that is shown in one piece.
+/// Largest length in bytes of a line that is printed in one piece.
 const LINE_BYTES: u64 = 64 << 10;
 
-/// Shows what changed (CLI-23).
+/// Shows the changes of a codon, a checkpoint or a range of checkpoints (CLI-23).
 pub(crate) fn diff(global: &Global, args: &DiffArgs) -> Result<ExitCode, CliError> {
     let catalogue = Catalogue::of(args.execution())?;
-    if let Some(left) = Unsaved::of(&catalogue.state, args.what()) {
-        return left.show(global, &catalogue, args);
+    if let Some(unsaved) = Unsaved::of(&catalogue.state, args.what()) {
+        return unsaved.show(global, &catalogue, args);
     }
-    let compared = compared(&catalogue, args.what())?;
+    let ends = find_ends(&catalogue, args.what())?;
     let DiffEnds {
         from, to, left_out, ..
-    } = &compared;
+    } = &ends;
     let changes = || {
         let mut changes = catalogue.history()?.diff(&from.sha, &to.sha);
         if let Ok(changes) = &mut changes {
@@ -53,51 +54,51 @@ pub(crate) fn diff(global: &Global, args: &DiffArgs) -> Result<ExitCode, CliErro
     if global.json() {
         let changes = changes()?;
         let document = json!({"from": from.sha, "to": to.sha, "changes": changes});
-        return output::print_json(&marked(document, compared.crashed));
+        return output::print_json(&with_crash_mark(document, ends.crashed));
     }
-    if let Some(note) = newest_iteration(&catalogue, args.what(), to).filter(|_| !global.quiet) {
+    if let Some(note) = iteration_note(&catalogue, args.what(), to).filter(|_| !global.quiet) {
         print_stderr(note);
     }
-    // What cannot be compared here git reports below.
+    // An error of this comparison is not reported here: git reports it below.
     if changes().is_ok_and(|changes| changes.is_empty()) {
         if !global.quiet {
-            print_stderr(unchanged(args.what(), from, to));
+            print_stderr(no_change_text(args.what(), from, to));
         }
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(codon) = to.codon_id.as_ref().filter(|_| compared.crashed && !global.quiet) {
+    if let Some(codon) = to.codon_id.as_ref().filter(|_| ends.crashed && !global.quiet) {
         print_stderr(format!(
             "note: {codon} crashed: what changed until its next attempt is shown as its own, your changes included\n"
         ));
     }
     let failed = |error: io::Error| CliError::from_error(CliErrorKind::Io, &error);
-    let comparisons = git(&catalogue, args.execution(), args.stat, &compared)?;
-    match pager() {
-        Some(pager) => through(comparisons, pager),
+    let comparisons = git_commands(&catalogue, args.execution(), args.stat, &ends)?;
+    match start_pager() {
+        Some(pager) => show_in_pager(comparisons, pager),
         None => show_all(comparisons, print),
     }
     .map_err(failed)
 }
 
-/// Marks differences that may have changes of the user after a crash.
-fn marked(mut document: Value, crashed: bool) -> Value {
+/// Adds the mark of a crash, after which changes of the user may be among the differences.
+fn with_crash_mark(mut document: Value, crashed: bool) -> Value {
     if crashed {
         document["crashed"] = true.into();
     }
     document
 }
 
-/// Work of a codon that crashed, or still runs, and that only the workspace has.
+/// Work of a codon that crashed or still runs: only the workspace has it, no checkpoint.
 struct Unsaved {
     codon: CodonId,
     /// Checkpoint of the files with which the work began.
     from: CheckpointSha,
-    /// Start of the work: that of the oldest of its attempts that follow one another.
+    /// Start of the work: the start of the oldest of the newest attempts that are all of this codon.
     since: Timestamp,
 }
 
 impl Unsaved {
-    /// Returns the work of this codon, or of the newest one, if its newest attempt is the newest of all and has no checkpoint of its end.
+    /// Returns the work of the newest codon, if that has no checkpoint of its end and, with a `name`, has that name.
     fn of(state: &HankweaveState, name: Option<&str>) -> Option<Self> {
         let thread = thread::build(state, None, None);
         let newest = thread
@@ -106,18 +107,20 @@ impl Unsaved {
             .filter(|_| state.pending_rollback.is_none())?;
         let codon = &newest.codon;
         let is_named = name.is_none_or(|name| codon.codon_id().as_str() == name);
-        let is_meant = is_named && codon.end_checkpoint().is_none();
+        if !is_named || codon.end_checkpoint().is_some() {
+            return None;
+        }
         let attempts = thread.codons.iter();
         let attempts = attempts.take_while(|entry| entry.codon.codon_id() == codon.codon_id());
         let oldest = attempts.last().map_or(codon, |oldest| &oldest.codon);
         Some(Self {
             codon: codon.codon_id().clone(),
-            from: is_meant.then(|| thread.work_began(state, 0))??,
+            from: thread.work_began(state, 0)?,
             since: *oldest.start_time(),
         })
     }
 
-    /// Returns what its newest attempt alone did; `None` where that has no checkpoint of its beginning, or is the only one.
+    /// Returns the work of the newest attempt alone; `None` if that has no checkpoint of its start, or starts where the whole work starts.
     fn newest_attempt(&self, state: &HankweaveState) -> Option<Self> {
         let codon = state.runs.iter().find_map(|run| run.codons.last())?;
         let began = codon.rig_setup_checkpoint().cloned();
@@ -137,20 +140,21 @@ impl Unsaved {
         execution: &Path,
     ) -> Result<Vec<PathChange>, CliError> {
         let patterns = DeclaredPatterns::of(&state.execution_plan);
-        // The clock of a file system may be a little late.
+        // Times of files may lag a few milliseconds behind the clock.
         let since = Timestamp::from_millis(self.since.as_millis().saturating_sub(20));
         history
             .diff_with_workspace(&self.from, execution, (&patterns, since))
             .map_err(|error| CliError::from_error(CliErrorKind::Input, &error))
     }
 
+    /// Prints the work.
     fn show(&self, global: &Global, catalogue: &Catalogue, args: &DiffArgs) -> Result<ExitCode, CliError> {
         let execution = args.execution();
         let changes = self.changes(catalogue.history()?, &catalogue.state, execution)?;
         let crashed = !is_served(execution);
         if global.json() {
             let document = json!({"from": self.from, "to": null, "changes": changes});
-            return output::print_json(&marked(document, crashed));
+            return output::print_json(&with_crash_mark(document, crashed));
         }
         if crashed && !changes.is_empty() && !global.quiet {
             print_stderr(format!(
@@ -172,7 +176,7 @@ impl Unsaved {
                     String::from_utf8_lossy(&text).into_owned()
                 }
             };
-            // A reader that has gone away is no failure.
+            // Fails if the program that reads our output has closed the pipe; then nothing more is printed.
             if text
                 .split_inclusive('\n')
                 .try_for_each(|line| print(colored(line)))
@@ -185,30 +189,30 @@ impl Unsaved {
     }
 }
 
-/// Changes of the newest codon, which is at work or crashed.
+/// Changed files of the newest codon, which is at work or crashed.
 pub(crate) struct UnsavedChanges {
     pub(crate) codon: CodonId,
-    /// Files that differ from those with which its work began.
+    /// Files that all its attempts have changed.
     pub(crate) changes: Vec<PathChange>,
-    /// Number of files that differ from those with which its newest attempt began: an attempt before it may have left the others in a checkpoint.
+    /// Number of files that the newest attempt has changed: earlier attempts may have left checkpoints of the others.
     pub(crate) without_checkpoint: usize,
 }
 
 impl UnsavedChanges {
-    /// Returns them; `None` where the newest codon has ended, or there is nothing to compare with.
+    /// Returns the changes; `None` if the newest codon has ended, or there is nothing to compare with.
     pub(crate) fn of(execution: &Path, state: &HankweaveState) -> Option<Self> {
-        let left = Unsaved::of(state, None)?;
+        let unsaved = Unsaved::of(state, None)?;
         let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
         let history = GitHistory::open(&repository).ok().flatten()?;
-        let changes = left.changes(&history, state, execution).ok()?;
-        let newest = match left.newest_attempt(state) {
+        let changes = unsaved.changes(&history, state, execution).ok()?;
+        let without_checkpoint = match unsaved.newest_attempt(state) {
             None => changes.len(),
             Some(newest) => newest.changes(&history, state, execution).ok()?.len(),
         };
         Some(Self {
-            codon: left.codon,
+            codon: unsaved.codon,
             changes,
-            without_checkpoint: newest,
+            without_checkpoint,
         })
     }
 }
@@ -221,11 +225,11 @@ const fn word_of(kind: ChangeKind) -> &'static str {
     }
 }
 
-/// Returns a note that the newest iteration is shown alone, where a codon of a loop was named without its iteration.
-fn newest_iteration(catalogue: &Catalogue, what: Option<&str>, to: &CheckpointRow) -> Option<String> {
+/// Returns the note that only the newest iteration is shown, if a codon of a loop was named without an iteration.
+fn iteration_note(catalogue: &Catalogue, what: Option<&str>, to: &CheckpointRow) -> Option<String> {
     let codon = CodonId::new(to.codon_id.as_deref()?).ok()?;
     let is_named = what == Some(codon.configured()) && what != Some(codon.as_str());
-    // Ids count iterations from 0.
+    // `iteration()` counts from 1, ids from 0.
     let before = codon.iteration().checked_sub(2).filter(|_| is_named)?;
     let earlier = word(&format!("{}#{before}", codon.configured()));
     let shows = catalogue.hints.command(&format!("diff {earlier}"));
@@ -234,8 +238,8 @@ fn newest_iteration(catalogue: &Catalogue, what: Option<&str>, to: &CheckpointRo
     ))
 }
 
-/// Returns the sentence that is printed in place of differences if there are none.
-fn unchanged(what: Option<&str>, from: &CheckpointRow, to: &CheckpointRow) -> String {
+/// Returns the sentence that is printed if there are no differences.
+fn no_change_text(what: Option<&str>, from: &CheckpointRow, to: &CheckpointRow) -> String {
     let is_of_codon = !what.is_some_and(|what| what.contains(".."));
     match to.codon_id.as_ref().filter(|_| is_of_codon) {
         Some(codon) => format!("{codon} changed nothing\n"),
@@ -247,22 +251,22 @@ fn unchanged(what: Option<&str>, from: &CheckpointRow, to: &CheckpointRow) -> St
     }
 }
 
-/// The two checkpoints that are compared.
+/// Two checkpoints to compare, and what to leave out between them.
 struct DiffEnds<'c> {
     from: &'c CheckpointRow,
     to: &'c CheckpointRow,
-    /// Files that are none of what the codon did: the user has changed them between its attempts.
+    /// Files that only the user has changed, between attempts of the codon.
     left_out: BTreeSet<TreePath>,
-    /// Files that both have changed: what the codon did in them each attempt shows for itself.
+    /// Files that both codon and user have changed: these are compared for each attempt alone, to show what the codon did.
     mixed: BTreeSet<TreePath>,
-    /// Checkpoints of the beginning and the end of each attempt.
+    /// Checkpoints of the start and the end of each attempt.
     attempts: Vec<(CheckpointSha, CheckpointSha)>,
-    /// An earlier attempt crashed: no checkpoint separates its work from what the user changed until the next one.
+    /// An earlier attempt crashed, so that no checkpoint separates its changes from those of the user until the next attempt.
     crashed: bool,
 }
 
 impl<'c> DiffEnds<'c> {
-    /// Compares two checkpoints, with everything that differs between them.
+    /// Compares two checkpoints and leaves nothing out.
     fn between(from: &'c CheckpointRow, to: &'c CheckpointRow) -> Self {
         Self {
             from,
@@ -277,34 +281,36 @@ impl<'c> DiffEnds<'c> {
 
 /// Whether an attempt before the last one crashed, so that it has no checkpoint of its end.
 fn has_crashed(state: &HankweaveState, attempts: &[(CheckpointSha, CheckpointSha)]) -> bool {
-    let ends = |sha: &CheckpointSha| {
+    let is_end = |sha: &CheckpointSha| {
         let mut codons = state.runs.iter().flat_map(|run| run.codons.iter());
         codons.any(|codon| codon.end_checkpoint().is_some_and(|(_, end)| end == sha))
     };
-    let (_, earlier) = attempts.split_last().unzip();
-    earlier.is_some_and(|earlier: &[_]| earlier.iter().any(|(_, end)| !ends(end)))
+    let Some((_, earlier)) = attempts.split_last() else {
+        return false;
+    };
+    earlier.iter().any(|(_, end)| !is_end(end))
 }
 
-/// Finds what is compared.
-fn compared<'c>(catalogue: &'c Catalogue, what: Option<&str>) -> Result<DiffEnds<'c>, CliError> {
-    let one = |name: &str| match catalogue.newest_of(Some(name)) {
+/// Finds the checkpoints that `what` means: a range, a codon, a checkpoint, or by default the newest codon.
+fn find_ends<'c>(catalogue: &'c Catalogue, what: Option<&str>) -> Result<DiffEnds<'c>, CliError> {
+    let row_of = |name: &str| match catalogue.newest_of(Some(name)) {
         Some(row) => Ok(row),
         None => catalogue.find(name),
     };
     if let Some((from, to)) = what.and_then(|what| what.split_once("..")) {
-        return Ok(DiffEnds::between(one(from)?, one(to)?));
+        return Ok(DiffEnds::between(row_of(from)?, row_of(to)?));
     }
     let to = match what {
-        Some(name) => one(name)?,
+        Some(name) => row_of(name)?,
         None => catalogue.newest_of(None).ok_or_else(|| {
             CliError::new(CliErrorKind::Input, "no codon has a checkpoint yet").hint(catalogue.lists())
         })?,
     };
-    // What a rollback put aside differs from what it brought back, and not from what was there before.
-    let back = catalogue
-        .went_back_to(to)
+    // A safety checkpoint is compared with the checkpoint that was restored then: the difference is what the rollback replaced.
+    let restored = catalogue
+        .restored_after(to)
         .filter(|_| what.is_some_and(|what| to.sha.as_str().starts_with(what)));
-    if let Some(from) = back.and_then(|sha| catalogue.rows.iter().find(|row| row.sha == *sha)) {
+    if let Some(from) = restored.and_then(|sha| catalogue.rows.iter().find(|row| row.sha == *sha)) {
         return Ok(DiffEnds::between(from, to));
     }
     let failed = |error: HistoryError| unreadable(catalogue, &to.sha, &error);
@@ -326,10 +332,10 @@ fn compared<'c>(catalogue: &'c Catalogue, what: Option<&str>) -> Result<DiffEnds
     })
 }
 
-/// The most bytes of the differences of one file.
+/// Largest length in bytes of the differences of one file; the rest is left out.
 const FILE_BYTES: u64 = 1 << 20;
 
-/// Compares one file of the workspace, by its relative path, with a checkpoint; all of it is new if the checkpoint has no such file.
+/// Compares one file of the workspace, by its relative path, with a checkpoint. All lines are new if the checkpoint has no such file.
 pub(crate) fn compare_file(execution: &Path, base: &CheckpointSha, path: &Path) -> io::Result<Vec<u8>> {
     let execution = &RealDisk.real_path(execution)?;
     let git = find_git().ok_or_else(|| io::Error::other("there is no git, which tells what changed"))?;
@@ -342,7 +348,7 @@ pub(crate) fn compare_file(execution: &Path, base: &CheckpointSha, path: &Path) 
     let known = format!("{}:{}", base.as_str(), path.to_string_lossy());
     match compare(&known, path)? {
         (text, true) => Ok(text),
-        // Without a file before it everything is new.
+        // The checkpoint has no such file: compares with nothing.
         (_, false) => {
             let mut command = plain_git(&git, execution);
             command.current_dir(execution).args(DIFF);
@@ -352,14 +358,14 @@ pub(crate) fn compare_file(execution: &Path, base: &CheckpointSha, path: &Path) 
     }
 }
 
-/// Lines that a change added and removed.
+/// Numbers of lines that a change added and removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct LineCounts {
     pub(crate) added: u64,
     pub(crate) removed: u64,
 }
 
-/// Returns the lines that each file gained and lost between two checkpoints; `None` without git, or where it fails. Binary files have none.
+/// Returns the added and removed lines of each file between two checkpoints, by path; `None` without git, or if git fails. Binary files are left out.
 pub(crate) fn changed_lines(
     execution: &Path,
     from: &CheckpointSha,
@@ -375,17 +381,17 @@ pub(crate) fn changed_lines(
     Some(files.filter_map(numbers).collect())
 }
 
-/// Most pairs of checkpoints that are compared at once: their names take half of a pipe.
+/// Largest number of pairs of checkpoints that are compared at once: their names fill half of a pipe's buffer.
 pub(crate) const MOST_PAIRS: usize = 400;
 
-/// Returns the lines gained and lost between each pair of checkpoints and the number of changed files, by the second checkpoint. `None` without git,
-/// or if git fails. Pairs beyond [`MOST_PAIRS`] are left out.
+/// Returns the added and removed lines and the number of changed files of each pair of checkpoints, by the second checkpoint. `None` without git, or if git
+/// fails. Pairs beyond [`MOST_PAIRS`] are left out.
 pub(crate) fn changed_lines_of(
     execution: &Path,
     pairs: &[(&CheckpointSha, &CheckpointSha)],
 ) -> Option<BTreeMap<CheckpointSha, (LineCounts, u64)>> {
     let mut command = plain_git(&find_git()?, execution);
-    // A commit with another one after it is compared with that.
+    // The options of `DIFF`, with `diff-tree` in place of `diff`. It reads lines of two commits: one, and the one to compare it with.
     command
         .args(&DIFF[..4])
         .args(["diff-tree", "--stdin", "-r", "--numstat", "--no-renames"]);
@@ -396,7 +402,7 @@ pub(crate) fn changed_lines_of(
     let mut child = command.spawn().ok()?;
     let pairs = &pairs[..pairs.len().min(MOST_PAIRS)];
     let wanted: String = pairs.iter().map(|(from, to)| format!("{to} {from}\n")).collect();
-    // So few fit into a pipe, whether git reads them or not.
+    // The pipe holds all lines, so this does not block even if git does not read.
     child.stdin.take()?.write_all(wanted.as_bytes()).ok()?;
     let output = child
         .wait_with_output()
@@ -406,6 +412,7 @@ pub(crate) fn changed_lines_of(
         .iter()
         .map(|(_, to)| ((*to).clone(), (LineCounts::default(), 0)))
         .collect();
+    // Git prints the first commit of each line, then the files that differ.
     let mut current = None;
     for line in output.stdout.split(|byte| *byte == b'\n') {
         if let Some((_, counts)) = numbers(line) {
@@ -442,7 +449,7 @@ fn first_bytes(command: &mut Command) -> io::Result<(Vec<u8>, bool)> {
     if let Some(printed) = child.stdout.take() {
         printed.take(FILE_BYTES).read_to_end(&mut text)?;
     }
-    // It cannot wait for a reader any more.
+    // Its output is closed now, so it cannot block on writing.
     let status = child.wait()?;
     Ok((text, status.success()))
 }
@@ -452,7 +459,7 @@ fn find_git() -> Option<PathBuf> {
     find_program(&RealDisk, "git", environment.get("PATH")?)
 }
 
-/// `diff`, with nothing of the configuration of the repository or of the user that could run a program.
+/// Arguments of `git diff` that switch off everything in configurations that could start a program.
 const DIFF: [&str; 8] = [
     "-c",
     "core.fsmonitor=false",
@@ -464,7 +471,7 @@ const DIFF: [&str; 8] = [
     "--no-color",
 ];
 
-/// Returns git for the checkpoints of this directory.
+/// Returns git for the checkpoint repository of this directory, without the configurations of system and user.
 fn plain_git(git: &Path, execution: &Path) -> Command {
     let mut command = Command::new(git);
     command
@@ -477,23 +484,24 @@ fn plain_git(git: &Path, execution: &Path) -> Command {
     command
 }
 
-/// Returns git that compares two checkpoints, and then in each attempt the files that the user has changed as well.
-fn git(
+/// Returns the git commands that print the differences: first between the two checkpoints, then for each attempt those of the `mixed` files.
+fn git_commands(
     catalogue: &Catalogue,
     execution: &Path,
     stat: bool,
-    compared: &DiffEnds<'_>,
+    ends: &DiffEnds<'_>,
 ) -> Result<Vec<Command>, CliError> {
-    let ends = [compared.from, compared.to];
+    let rows = [ends.from, ends.to];
     let Some(git) = find_git() else {
-        let [from, to] = ends.map(|row| row.sha.short());
+        let [from, to] = rows.map(|row| row.sha.short());
         let files = catalogue.hints.command(&format!("checkpoints diff {from} {to}"));
         return Err(
             CliError::new(CliErrorKind::Input, "there is no git, which tells what changed")
                 .hint(format!("`{files}` lists the files")),
         );
     };
-    let compare = |[from, to]: [&CheckpointSha; 2], (magic, paths): (&str, Vec<&TreePath>)| {
+    // `magic` is git's prefix that makes a path a literal one to include or exclude.
+    let compare = |[from, to]: [&CheckpointSha; 2], magic: &str, paths: Vec<&TreePath>| {
         let mut command = plain_git(&git, execution);
         command
             .args(DIFF)
@@ -505,37 +513,35 @@ fn git(
         }
         command
     };
-    let left_out = compared.left_out.union(&compared.mixed).collect();
-    let mut all = vec![compare(
-        ends.map(|row| &row.sha),
-        (":(exclude,literal)", left_out),
-    )];
-    let attempts = compared.attempts.iter().filter(|_| !compared.mixed.is_empty());
-    all.extend(
-        attempts.map(|(from, to)| compare([from, to], (":(literal)", compared.mixed.iter().collect()))),
-    );
-    Ok(all)
+    let excluded = ends.left_out.union(&ends.mixed).collect();
+    let mut commands = vec![compare(rows.map(|row| &row.sha), ":(exclude,literal)", excluded)];
+    if !ends.mixed.is_empty() {
+        for (from, to) in &ends.attempts {
+            commands.push(compare([from, to], ":(literal)", ends.mixed.iter().collect()));
+        }
+    }
+    Ok(commands)
 }
 
-/// Most files that a command line names.
+/// Largest number of files that one command names; the rest is left out.
 const MOST_NAMED: usize = 1_000;
 
 /// Starts `less` for a long text; `None` if the terminal cannot be drawn on, or if `less` is missing or does not start.
-fn pager() -> Option<Child> {
+fn start_pager() -> Option<Child> {
     if !is_drawable() {
         return None;
     }
     let environment = Environment::of_process();
     let path = environment.get("PATH")?;
     let less = find_program(&RealDisk, "less", path)?;
-    // It ends at once when everything fits, shows our colours and leaves the text on the screen.
+    // -F ends at once if everything fits on the screen, -R shows our colours, -X leaves the text on the screen.
     let mut less = Command::new(less);
     less.arg("-FRX").env_remove("LESS").env_remove("LESSOPEN");
     less.stdin(Stdio::piped()).spawn().ok()
 }
 
-/// Shows what git prints in a pager, which may be left before its end.
-fn through(comparisons: Vec<Command>, mut pager: Child) -> io::Result<ExitCode> {
+/// Shows what git prints in a pager, which the user may leave before the end.
+fn show_in_pager(comparisons: Vec<Command>, mut pager: Child) -> io::Result<ExitCode> {
     let mut page = pager.stdin.take();
     let code = show_all(comparisons, |text| match &mut page {
         Some(page) => page.write_all(text.as_str().as_bytes()),
@@ -546,7 +552,7 @@ fn through(comparisons: Vec<Command>, mut pager: Child) -> io::Result<ExitCode> 
     code
 }
 
-/// Shows what each git prints, one after the other, until one of them fails.
+/// Shows what the commands print, one after the other, until one of them fails.
 fn show_all(
     comparisons: Vec<Command>,
     mut print: impl FnMut(SafeText) -> io::Result<()>,
@@ -561,7 +567,7 @@ fn show_all(
     Ok(code)
 }
 
-/// Passes what git prints on, line by line, with colours of ours. A reader that has gone away is no failure.
+/// Passes on what git prints, line by line, with our own colours. It is no failure if the reader has closed the pipe.
 fn show(mut git: Child, mut print: impl FnMut(SafeText) -> io::Result<()>) -> io::Result<ExitCode> {
     let mut lines = BufReader::new(git.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?);
     let mut line = Vec::new();
@@ -571,7 +577,7 @@ fn show(mut git: Child, mut print: impl FnMut(SafeText) -> io::Result<()>) -> io
         is_read = print(colored(&text)).is_ok();
         line.clear();
     }
-    // If the reader has left, git need not finish: the closed pipe ends it.
+    // After an early end git need not finish: the closed pipe ends it.
     drop(lines);
     let status = git.wait()?;
     Ok(match status.success() || !is_read {
@@ -580,6 +586,7 @@ fn show(mut git: Child, mut print: impl FnMut(SafeText) -> io::Result<()>) -> io
     })
 }
 
+/// Colours a line of a difference by its first characters.
 fn colored(line: &str) -> SafeText {
     let style = match line.as_bytes() {
         [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] | [b'd', b'i', b'f', b'f', b' ', ..] => {

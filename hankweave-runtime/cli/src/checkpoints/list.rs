@@ -1,4 +1,4 @@
-//! `hankweave checkpoints list`
+//! `hankweave checkpoints list`: one line for each checkpoint, newest first.
 
 use std::fmt::Write;
 use std::process::ExitCode;

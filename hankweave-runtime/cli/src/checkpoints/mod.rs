@@ -33,7 +33,7 @@ pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<Exi
         let hint = format!("name one; `{help}` shows where");
         return Err(CliError::new(CliErrorKind::Usage, message).hint(hint));
     }
-    // Other commands take the directory there.
+    // In place of SHAs, `verify` also takes the directory, as other commands do.
     if let Some(CheckpointsCommand::Verify { shas }) = &args.command
         && let [directory] = &shas[..]
         && existing_state_dir(Path::new(directory)).is_ok()
@@ -49,7 +49,7 @@ pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<Exi
     }
 }
 
-/// Returns the full SHA of the checkpoint that begins with `prefix`; people see shorter ones than programs may send.
+/// Returns the full SHA of the checkpoint that begins with `prefix`: users see short SHAs, and clients must send full ones.
 pub(super) fn full_name(execution: &Path, prefix: &str) -> Result<CheckpointSha, CliError> {
     Ok(Catalogue::of(execution)?.find(prefix)?.sha.clone())
 }

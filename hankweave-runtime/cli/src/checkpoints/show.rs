@@ -1,4 +1,4 @@
-//! `hankweave checkpoints show` and `diff`
+//! `hankweave checkpoints show` and `checkpoints diff`: names of changed files, without their contents.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use hankweave_runtime::checkpoint::{ChangeKind, PathChange};
 use serde_json::json;
 
-use super::catalogue::{Catalogue, CheckpointRow};
+use super::catalogue::Catalogue;
 use super::{list, unreadable};
 use crate::args::Global;
 use crate::terminal::exit::CliError;
@@ -18,8 +18,8 @@ pub(super) fn show(global: &Global, catalogue: &Catalogue, name: &str) -> Result
     let failed = |error| unreadable(catalogue, &row.sha, &error);
     let history = catalogue.history()?;
     let files = history.files(&row.sha).map_err(failed)?;
-    // A cleanup may have removed what it was made from.
-    let parent = match catalogue.went_back_to(row).or(row.parent.as_ref()) {
+    // Compares a safety checkpoint with the checkpoint that was restored then, any other one with its parent. A cleanup may have removed those.
+    let parent = match catalogue.restored_after(row).or(row.parent.as_ref()) {
         Some(parent) => history.contains(parent).map_err(failed)?.then_some(parent),
         None => None,
     };
@@ -57,8 +57,7 @@ pub(super) fn diff(
     to: &str,
 ) -> Result<ExitCode, CliError> {
     let (from, to) = (catalogue.find(from)?, catalogue.find(to)?);
-    let damaged = |row: &CheckpointRow| row.missing;
-    let blamed = if damaged(from) { from } else { to };
+    let blamed = if from.missing { from } else { to };
     let changes = catalogue.history()?.diff(&from.sha, &to.sha);
     let changes = changes.map_err(|error| unreadable(catalogue, &blamed.sha, &error))?;
     if global.json() {

@@ -1,4 +1,4 @@
-//! `hankweave checkpoints verify`
+//! `hankweave checkpoints verify`: reads every part of checkpoints and names damaged ones.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -14,9 +14,10 @@ use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::output;
 use crate::terminal::screen::one_line;
 
-/// Damaged parts of one checkpoint that a person is shown.
+/// Largest number of damaged parts of one checkpoint that are printed.
 const SHOWN: usize = 10;
 
+/// Verdict on one checkpoint.
 #[derive(Serialize)]
 struct VerifyResult<'a> {
     sha: &'a CheckpointSha,

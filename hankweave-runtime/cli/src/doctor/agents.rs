@@ -1,4 +1,4 @@
-//! The programs of agents, and the keys that they take.
+//! Checks of the programs of agents, of the variables with their keys, and of git.
 
 use hankweave_runtime::driver::{AgentProgram, DriverSet, StartError, version_of};
 use hankweave_runtime::error::chain;
@@ -15,19 +15,19 @@ pub(super) async fn check_agents(world: &World, drivers: &DriverSet) -> Vec<Find
         .names()
         .filter_map(|name| Some((name, drivers.get(name)?.program()?)));
     for (name, program) in programs {
-        findings.push(found(world, name, &program).await);
+        findings.push(check_program(world, name, &program).await);
         if program.path.is_ok() {
-            findings.push(keys(world, name, &program));
+            findings.push(check_keys(world, name, &program));
         }
     }
-    findings.push(speakers(world));
+    findings.push(check_acp_programs(world));
     findings.push(Finding::new("agents", "scripted", CheckStatus::Ok, "built in"));
-    findings.push(git(world).await);
+    findings.push(check_git(world).await);
     findings
 }
 
-/// Programs that are known to speak the Agent Client Protocol, as a hank names them.
-const SPEAKERS: [&str; 5] = [
+/// Programs that are known to speak the Agent Client Protocol (ACP), as a hank names them.
+const ACP_PROGRAMS: [&str; 5] = [
     "opencode acp",
     "gemini --acp",
     "codex-acp",
@@ -35,24 +35,24 @@ const SPEAKERS: [&str; 5] = [
     "pi-acp",
 ];
 
-/// Lists the known programs that are here. A hank can name any other program, so it is no error if there are none.
-fn speakers(world: &World) -> Finding {
+/// Lists the known programs that are installed. A hank can name any other program, so it is no error if there are none.
+fn check_acp_programs(world: &World) -> Finding {
     let path = world.environment.get("PATH").unwrap_or_default();
-    let is_here = |command: &&&str| {
+    let is_installed = |command: &&&str| {
         let program = command.split(' ').next().unwrap_or_default();
         find_program(&RealDisk, program, path).is_some()
     };
-    let here: Vec<String> = SPEAKERS
+    let installed: Vec<String> = ACP_PROGRAMS
         .iter()
-        .filter(is_here)
+        .filter(is_installed)
         .map(|command| format!("`{command}`"))
         .collect();
-    match here.is_empty() {
+    match installed.is_empty() {
         false => Finding::new(
             "agents",
             "acp",
             CheckStatus::Ok,
-            format!("{} on PATH", here.join(", ")),
+            format!("{} on PATH", installed.join(", ")),
         ),
         true => Finding::new(
             "agents",
@@ -64,7 +64,8 @@ fn speakers(world: &World) -> Finding {
     }
 }
 
-async fn found(world: &World, name: &str, program: &AgentProgram) -> Finding {
+/// Finds the program of an agent, and compares its version with the tested ones.
+async fn check_program(world: &World, name: &str, program: &AgentProgram) -> Finding {
     let finding = |level, found: String| Finding::new("agents", name, level, found);
     let path = match &program.path {
         Ok(path) => path,
@@ -89,7 +90,7 @@ async fn found(world: &World, name: &str, program: &AgentProgram) -> Finding {
         return finding(CheckStatus::Warning, format!("{place} does not say its version")).hint(hint);
     };
     let found = format!("{version} at {place}");
-    match standing(&version, program.tested_with) {
+    match compare_version(&version, program.tested_with) {
         VersionStatus::Tested => finding(CheckStatus::Ok, found),
         VersionStatus::Newer => finding(
             CheckStatus::Note,
@@ -104,7 +105,7 @@ async fn found(world: &World, name: &str, program: &AgentProgram) -> Finding {
 }
 
 /// Reports which keys of an agent are set. A key is never shown, and it may be set and still be invalid.
-fn keys(world: &World, name: &str, program: &AgentProgram) -> Finding {
+fn check_keys(world: &World, name: &str, program: &AgentProgram) -> Finding {
     let is_set = |key: &&&str| world.environment.get(key).is_some_and(|value| !value.is_empty());
     let set: Vec<&str> = program.keys.iter().filter(is_set).copied().collect();
     let finding = |level, found: String| Finding::new("agents", format!("{name} keys"), level, found);
@@ -120,8 +121,8 @@ fn keys(world: &World, name: &str, program: &AgentProgram) -> Finding {
     }
 }
 
-/// Checks git. Checkpoints do not need the program, but people do who inspect them.
-async fn git(world: &World) -> Finding {
+/// Checks git. Checkpoints are made without the program, but users need it to inspect them.
+async fn check_git(world: &World) -> Finding {
     let path = world.environment.get("PATH").unwrap_or_default();
     match find_program(&RealDisk, "git", path) {
         Some(git) => {
@@ -146,7 +147,8 @@ enum VersionStatus {
     Older,
 }
 
-fn standing(version: &str, tested: &[&str]) -> VersionStatus {
+/// Compares a version with the oldest and the newest tested one, number by number.
+fn compare_version(version: &str, tested: &[&str]) -> VersionStatus {
     let numbers =
         |version: &str| -> Vec<u64> { version.split('.').map(|part| part.parse().unwrap_or(0)).collect() };
     let (version, tested) = (numbers(version), tested.iter().map(|tested| numbers(tested)));
@@ -199,7 +201,7 @@ mod tests {
             ("0.100.0", VersionStatus::Newer),
             ("1.0", VersionStatus::Newer),
         ] {
-            assert_eq!(standing(version, tested), expected, "{version}");
+            assert_eq!(compare_version(version, tested), expected, "{version}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The directory in which agents would work, and what the system allows.
+//! Checks of the directory in which agents would work, and of limits and abilities of the system.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,17 +16,18 @@ use rustix::process::{Resource, getrlimit};
 use super::{CheckStatus, Finding};
 use crate::directory::is_served;
 
-/// Free space in bytes below which an agent that builds something fills the disk.
+/// Free space in bytes; with less, an agent that builds something may fill the disk.
 const LITTLE_SPACE: u64 = 1 << 30;
 
-/// Files that a run with clients and many checkpoints may hold open.
+/// Number of files that a run with clients and many checkpoints may hold open; a lower limit is too low.
 const FEW_FILES: u64 = 1024;
 
-/// Processes of an agent with its tools.
+/// Number of processes that an agent with its tools may need; a lower limit is too low.
 const FEW_PROCESSES: u64 = 256;
 
 const GIBIBYTE: f64 = (1_u64 << 30) as f64;
 
+/// Checks whether the directory can be written to and locked, whether a run works there, and how much space is free.
 pub(super) fn directory(execution: &Path) -> Vec<Finding> {
     let finding = |name: &str, level, found: String| Finding::new("directory", name, level, found);
     let place = nearest(execution);
@@ -62,7 +63,8 @@ pub(super) fn directory(execution: &Path) -> Vec<Finding> {
     findings
 }
 
-/// Finds out whether what an agent removes of the record could be put back (P11).
+/// Checks whether the folder of spare records is writable: from there hankweave puts back files of the record that an agent removes (P11). `None` if nothing is
+/// wrong.
 fn spare_record() -> Option<Finding> {
     let records = records_folder(&Environment::of_process())?;
     let error = access(nearest(&records), Access::WRITE_OK | Access::EXEC_OK).err()?;
@@ -84,7 +86,7 @@ fn space(place: &Path) -> Option<Finding> {
     })
 }
 
-/// Finds out how much of its room the record takes, where it has a limit.
+/// Compares the size of the record with its limit, if it has one.
 pub(super) fn record(execution: &Path, limit: Option<u64>) -> Option<Finding> {
     let dir = ExecutionDir::new(execution.to_owned());
     let found = DiskUse::measure(&RealDisk, &dir, limit?).ok()?;
@@ -106,6 +108,7 @@ fn nearest(folder: &Path) -> PathBuf {
     there.unwrap_or(Path::new("/")).to_owned()
 }
 
+/// Checks the limits of the system (`ulimit`) for files and processes.
 pub(super) fn limits() -> Vec<Finding> {
     let limit = |name: &str, resource, few: u64, flag: &str| {
         let Some(most) = getrlimit(resource).current else {
@@ -130,7 +133,7 @@ pub(super) fn limits() -> Vec<Finding> {
     ]
 }
 
-/// Findings about abilities that this system lacks for a run (S13).
+/// Returns the abilities that this system lacks for a run (S13).
 pub(super) fn system() -> impl Iterator<Item = Finding> {
     let finding = |weakness: &&str| Finding::new("system", "weaker", CheckStatus::Note, *weakness);
     weaknesses().iter().map(finding)

@@ -1,4 +1,4 @@
-//! `hankweave doctor`
+//! `hankweave doctor`: checks whether agents, keys, machine, directory and hank are ready for a run.
 
 mod agents;
 mod machine;
@@ -29,7 +29,7 @@ use crate::terminal::output;
 use crate::terminal::report::counted;
 use crate::terminal::screen::SafeText;
 
-/// Looks at everything around a hank that a run needs; starts no agent and writes nothing (CLI-26).
+/// Checks everything that a run needs; starts no agent and writes nothing (CLI-26).
 pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, CliError> {
     let loaded = read(args)?;
     let hank = loaded.as_ref().and_then(|loaded| loaded.hank.as_ref());
@@ -56,11 +56,11 @@ pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, Cli
         let mut hank = hank.clone();
         configuration.write_into(&mut hank);
         let hank = planned(&hank, &options);
-        findings.extend(needs(&hank, &loaded.root, &drivers));
+        findings.extend(check_needs(&hank, &loaded.root, &drivers));
         findings.extend(
             unready(&hank, loaded, &options, &world)
                 .into_iter()
-                .map(of_sentinel),
+                .map(sentinel_finding),
         );
     }
     let ready = !findings.iter().any(|finding| finding.level == CheckStatus::Error);
@@ -71,7 +71,7 @@ pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, Cli
     Ok(ExitCode::from(u8::from(!ready)))
 }
 
-/// Reads the hank that was named, or the one of this folder; `None` if there is none here. A hank with errors is an error.
+/// Reads the hank that the arguments name, or else the hank of this folder; `None` if this folder has none. Fails for a hank with errors.
 fn read(args: &DoctorArgs) -> Result<Option<LoadedHank>, CliError> {
     let path = args.hank.as_deref().unwrap_or(Path::new("."));
     let loaded = match hank_files::load(path) {
@@ -85,23 +85,26 @@ fn read(args: &DoctorArgs) -> Result<Option<LoadedHank>, CliError> {
     Err(CliError::new(CliErrorKind::Input, problems.trim_end().to_owned()))
 }
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Debug, Serialize)]
 struct Finding {
+    /// Group of checks, such as `agents`; its findings are printed together.
     area: &'static str,
+    /// What was checked.
     name: String,
     level: CheckStatus,
+    /// Result in words.
     found: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
 }
 
-/// Outcome of a check.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum CheckStatus {
     Ok,
-    /// No problem.
+    /// Worth knowing, but no problem.
     Note,
     /// A problem that may affect a run.
     Warning,
@@ -152,9 +155,10 @@ impl Finding {
     }
 }
 
-/// Prices after which a model may well cost something else, in days.
+/// Age of the price list, in days, after which models may well cost something else.
 const OLD_PRICES: u64 = 90;
 
+/// Checks the age of the price list.
 fn prices(configuration: &Configuration) -> Result<Finding, CliError> {
     let prices = crate::prices::effective_prices(configuration)?;
     let finding = |level, found: String| Finding::new("prices", "list", level, found);
@@ -169,8 +173,8 @@ fn prices(configuration: &Configuration) -> Result<Finding, CliError> {
     })
 }
 
-/// Returns the unmet requirements of this hank.
-fn needs(hank: &Hank, root: &Path, drivers: &DriverSet) -> Vec<Finding> {
+/// Returns the unmet requirements of this hank, or that there are none.
+fn check_needs(hank: &Hank, root: &Path, drivers: &DriverSet) -> Vec<Finding> {
     let need = |level, found: String| Finding::new("hank", "needs", level, found);
     let environment = Environment::of_process();
     let agents = missing_agents(hank, drivers)
@@ -195,7 +199,7 @@ fn needs(hank: &Hank, root: &Path, drivers: &DriverSet) -> Vec<Finding> {
     }
 }
 
-fn of_sentinel(problem: Problem) -> Finding {
+fn sentinel_finding(problem: Problem) -> Finding {
     let level = match problem.level {
         hank::Severity::Error => CheckStatus::Error,
         hank::Severity::Warning => CheckStatus::Warning,

@@ -1,4 +1,4 @@
-//! Why a run did not move, and what helps (CLI-51).
+//! Messages about a push, pull or clone that failed, with commands that help (CLI-51).
 
 use hankweave_remote::RemoteError;
 
@@ -39,7 +39,7 @@ fn kind(error: &RemoteError) -> CliErrorKind {
 }
 
 fn hint(error: &RemoteError, hints: &HintCommands) -> Option<String> {
-    let beside = |kept: &Option<String>| match kept {
+    let place_of_yours = |kept: &Option<String>| match kept {
         Some(kept) => format!("yours is kept on the remote as {kept}"),
         None => "yours is on this machine alone".to_owned(),
     };
@@ -58,13 +58,13 @@ fn hint(error: &RemoteError, hints: &HintCommands) -> Option<String> {
         }
         RemoteError::Diverged { kept, .. } => format!(
             "{}; `{}` continues with that of the remote, `{}` with yours, and the other one stays there beside it",
-            beside(kept),
+            place_of_yours(kept),
             hints.command("pull --replace"),
             hints.command("push --replace")
         ),
         RemoteError::Behind { .. } => format!("`{}` brings it here", hints.command("pull")),
         RemoteError::Superseded { kept, .. } => {
-            format!("the run of a later attempt of the task stays there; {}", beside(kept))
+            format!("the run of a later attempt of the task stays there; {}", place_of_yours(kept))
         }
         RemoteError::Live { .. } => format!("`{}` stops it first", hints.command("stop")),
         RemoteError::NothingRecorded => format!("`{}` runs its hank first", hints.run()),

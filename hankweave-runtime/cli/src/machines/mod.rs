@@ -1,4 +1,5 @@
-//! `hankweave push`, `pull` and `clone`: runs that move between machines (CLI-50, CLI-51, CLI-52).
+//! `hankweave push`, `pull` and `clone`: move runs between machines through a git repository, the remote (CLI-50, CLI-51, CLI-52). The work is done by
+//! `hankweave_remote`; here are the arguments, the choice of the remote and the output.
 
 mod failures;
 mod words;
@@ -35,15 +36,15 @@ pub(crate) fn push(global: &Global, args: &PushArgs) -> Result<ExitCode, CliErro
     let dir = existing(named).map_err(|error| hint_at_remote(error, named))?;
     let hints = HintCommands::about(named);
     let world = World::real();
-    let order = PushRequest {
-        url: wanted(args.remote.as_deref(), &world, &dir, |url| {
+    let request = PushRequest {
+        url: remote_to_set(args.remote.as_deref(), &world, &dir, |url| {
             hints.command(&format!("push --remote {url}"))
         })?,
         replace: args.replace,
         ..PushRequest::default()
     };
     let is_live = is_served(dir.root());
-    let pushed = block_on(hankweave_remote::push(&world, &dir, &order))?;
+    let pushed = block_on(hankweave_remote::push(&world, &dir, &request))?;
     let pushed = pushed.map_err(|error| failure(&error, &hints))?;
     if global.json() {
         output::print_json(&pushed_document(&pushed))?;
@@ -60,14 +61,14 @@ pub(crate) fn pull(global: &Global, args: &PullArgs) -> Result<ExitCode, CliErro
     check_by_hand(&args.execution.execution, "pull")?;
     let hints = HintCommands::about(&args.execution.execution);
     let world = world(&args.limits);
-    let order = PullRequest {
-        url: wanted(None, &world, &dir, |url| {
+    let request = PullRequest {
+        url: remote_to_set(None, &world, &dir, |url| {
             format!("HANKWEAVE_REMOTE={url} {}", hints.command("pull"))
         })?,
         replace: args.replace,
         ..PullRequest::default()
     };
-    let pulled = block_on(hankweave_remote::pull(&world, &dir, &order))?;
+    let pulled = block_on(hankweave_remote::pull(&world, &dir, &request))?;
     let pulled = pulled.map_err(|error| failure(&error, &hints))?;
     report(global, &args.execution.execution, &pulled)
 }
@@ -87,20 +88,20 @@ pub(crate) fn clone(global: &Global, args: &CloneArgs) -> Result<ExitCode, CliEr
     };
     let here = RealDisk.real_path(Path::new("."));
     let here = here.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
-    let order = CloneRequest {
+    let request = CloneRequest {
         into: here.join(&directory),
         wanted: args.run.clone(),
         url,
     };
     let hints = HintCommands::about(&directory);
-    let cloned = block_on(hankweave_remote::clone(&world, &order))?;
+    let cloned = block_on(hankweave_remote::clone(&world, &request))?;
     let cloned = cloned.map_err(|error| failure(&error, &hints))?;
-    let trusted = TrustedSettings::of(&*world.disk, &world.environment, &order.into);
+    let trusted = TrustedSettings::of(&*world.disk, &world.environment, &request.into);
     note_remote(&trusted, &cloned.url);
     report(global, &directory, &cloned)
 }
 
-/// Returns a world with the size limit of arriving data from the arguments.
+/// Returns a world with the size limit for the fetched record, if the arguments have one.
 fn world(limits: &ArrivalArgs) -> World {
     match limits.max_size {
         Some(size) => {
@@ -111,48 +112,53 @@ fn world(limits: &ArrivalArgs) -> World {
     }
 }
 
-/// Returns the remote to set for a run; `None` if the run keeps the remote that it has been on already. That one wins over the settings, if the user
-/// has named it for this directory or names it now. Otherwise it is refused, and the hint is `command` with that remote.
-fn wanted(
+/// Returns the remote to set for a run: the typed one, or, for a run without a remembered remote, that of the settings. `None` if the run keeps its
+/// remembered remote.
+///
+/// A remembered remote may come from another person with the record. So it is refused unless the user has named it for this directory before or names it
+/// in the settings; the hint is then `command` with that remote.
+fn remote_to_set(
     typed: Option<&str>,
     world: &World,
     dir: &ExecutionDir,
     command: impl FnOnce(&str) -> String,
 ) -> Result<Option<String>, CliError> {
     let trusted = TrustedSettings::of(&*world.disk, &world.environment, dir.root());
-    let known = match hankweave_remote::remembered(&*world.disk, dir) {
-        Ok(known) if typed.is_none() => known.map(|known| known.url),
+    let remembered = match hankweave_remote::remembered(&*world.disk, dir) {
+        Ok(remembered) if typed.is_none() => remembered.map(|remembered| remembered.url),
         Ok(_) | Err(_) => None,
     };
-    let Some(known) = known else {
+    let Some(remembered) = remembered else {
         let url = remote(typed, world, "push --remote URL")?;
         url.iter().for_each(|url| note_remote(&trusted, url));
         return Ok(url);
     };
-    if !trusted.has_remote(&known) {
-        if named_remote(world)?.as_ref() != Some(&known) {
-            return Err(stranger(&known, &command(&word(&known))));
+    if !trusted.has_remote(&remembered) {
+        if named_remote(world)?.as_ref() != Some(&remembered) {
+            return Err(untrusted_remote(&remembered, &command(&word(&remembered))));
         }
-        note_remote(&trusted, &known);
+        note_remote(&trusted, &remembered);
     }
     Ok(None)
 }
 
-fn stranger(remote: &str, command: &str) -> CliError {
-    let told = format!(
+/// Returns the error for a remembered remote that the user has not named.
+fn untrusted_remote(remote: &str, command: &str) -> CliError {
+    let message = format!(
         "the record of this directory names the remote {}, and a directory may come from anybody",
         one_line(hankweave_remote::shown(remote))
     );
-    CliError::new(CliErrorKind::Usage, told).hint(format!("if you know it, `{command}` continues with it"))
+    CliError::new(CliErrorKind::Usage, message).hint(format!("if you know it, `{command}` continues with it"))
 }
 
-/// Remembers that the user has named this remote for the directory. Without that they are asked once more.
+/// Notes that the user has named this remote for the directory. If that fails, the remote is refused next time.
 fn note_remote(trusted: &TrustedSettings<'_>, url: &str) {
     if let Err(error) = trusted.accept_remote(url) {
         tracing::warn!(%error, "the remote is not remembered as the user's");
     }
 }
 
+/// Returns the execution directory, which must exist.
 fn existing(execution: &Path) -> Result<ExecutionDir, CliError> {
     existing_state_dir(execution)?;
     let real = RealDisk.real_path(execution);
@@ -172,6 +178,7 @@ fn hint_at_remote(error: CliError, named: &Path) -> CliError {
     }
 }
 
+/// Runs `work` to its end; the outer error is that of the runtime.
 fn block_on<T>(
     work: impl Future<Output = Result<T, RemoteError>>,
 ) -> Result<Result<T, RemoteError>, CliError> {
@@ -183,7 +190,7 @@ fn block_on<T>(
     Ok(done)
 }
 
-/// Returns the last name in an address, as git takes it.
+/// Returns the last name in an address as the new directory, as `git clone` does.
 fn directory_for(url: &str) -> Result<PathBuf, CliError> {
     let name = url
         .trim_end_matches('/')
@@ -216,6 +223,7 @@ fn pushed_document(pushed: &Pushed) -> serde_json::Value {
     })
 }
 
+/// Prints what a pull or clone has fetched.
 fn report(global: &Global, execution: &Path, arrived: &FetchedRun) -> Result<ExitCode, CliError> {
     if global.json() {
         output::print_json(&json!({

@@ -1,4 +1,4 @@
-//! Messages about a run that was moved.
+//! Messages about a run that was pushed, pulled or cloned.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -18,6 +18,7 @@ use crate::terminal::shell::path_word;
 /// Number of shown characters of a record's name.
 const SHORT: usize = 12;
 
+/// Returns the beginning of a record's name, which is a SHA.
 pub(super) fn short(record: &str) -> &str {
     record.get(..SHORT).unwrap_or(record)
 }
@@ -29,6 +30,7 @@ fn checkpoint(sha: Option<&CheckpointSha>) -> String {
     )
 }
 
+/// Returns the text after a push.
 pub(super) fn pushed(pushed: &Pushed, is_live: bool) -> String {
     let url = shown(&pushed.url);
     let mut text = match pushed.outcome {
@@ -59,6 +61,7 @@ pub(super) fn pushed(pushed: &Pushed, is_live: bool) -> String {
     text
 }
 
+/// Returns the text after a pull or clone.
 pub(super) fn arrived(execution: &Path, arrived: &FetchedRun) -> String {
     let url = shown(&arrived.url);
     if !arrived.changed {
@@ -109,7 +112,7 @@ fn is_done(execution: &Path) -> bool {
     state.is_some_and(|state| decision(execution, &state) == Some(Decision::Done))
 }
 
-/// Returns that the record was pushed while its run was at work, which may continue elsewhere.
+/// Returns the notice that the record was pushed while a codon was at work, so that its run may continue elsewhere.
 fn left_at_work(execution: &Path, arrived: &FetchedRun) -> Option<String> {
     let state = read_execution(execution).ok()?;
     let open = state.runs.front()?.open_codon()?.codon_id();
@@ -122,6 +125,7 @@ fn left_at_work(execution: &Path, arrived: &FetchedRun) -> Option<String> {
     ))
 }
 
+/// Returns the notices after a pull or clone.
 pub(super) fn notices(execution: &Path, arrived: &FetchedRun) -> Vec<String> {
     let is_copy = arrived.execution.is_of_task() && OwningTask::of(execution).is_none();
     let copy = "it is a copy of the run of a task: what is done here does not come back into the task, and its answers and budget are not asked for";

@@ -1,5 +1,5 @@
-//! Agents that work on tasks through this server (CLI-57). The server holds the lease of each task, and releases it when the agent leaves, when the
-//! task is cancelled, or when the server itself ends.
+//! Agents that work on tasks through this server (CLI-57). The server holds the lock of each task and renews its lease; it releases the lock when the
+//! agent is detached, when the task is cancelled, or when the server itself ends.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,30 +18,31 @@ use tokio_util::task::TaskTracker;
 
 use crate::registry::Registry;
 
-/// Interval of checks, without a hint, whether a task was cancelled.
-const LOOK: Duration = Duration::from_secs(1);
+/// Interval of checks whether a task was cancelled; a hint of the registry starts one earlier.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// One agent that works on one task.
 #[derive(Clone)]
 pub(super) struct Attachment {
     pub(super) agent: AgentId,
-    /// Takes the steps of the task under the lease that this server has.
+    /// Changes the status of the task, under the lock that this server holds.
     pub(super) lifecycle: Lifecycle,
-    /// Ends it.
+    /// Cancelled to end the attachment.
     leave: CancellationToken,
-    /// Cancelled once it has ended, for any reason.
-    pub(super) is_over: CancellationToken,
+    /// Cancelled once the attachment has ended, for any reason.
+    pub(super) ended: CancellationToken,
 }
 
-/// All of them.
+/// All attachments of this server.
 #[derive(Clone)]
-pub(super) struct Attached {
+pub(super) struct Attachments {
     registry: Registry,
     all: Arc<Mutex<BTreeMap<TaskId, Attachment>>>,
+    /// The async tasks that hold the locks, one for each attachment.
     keepers: TaskTracker,
 }
 
-impl Attached {
+impl Attachments {
     pub(super) fn new(registry: Registry) -> Self {
         Self {
             registry,
@@ -53,11 +54,11 @@ impl Attached {
     /// Returns the attachment of a task, if it has one.
     pub(super) fn get(&self, id: &TaskId) -> Option<Attachment> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = all.get(id).filter(|one| !one.is_over.is_cancelled());
+        let found = all.get(id).filter(|attachment| !attachment.ended.is_cancelled());
         found.cloned()
     }
 
-    /// Takes a pending task for an agent and starts it. A new task is created under the lock of its attempt, so no worker claims it in between.
+    /// Locks a pending task for an agent and starts it. The task `new`, if given, is created first, under that lock, so that no worker claims it in between.
     pub(super) async fn attach(
         &self,
         id: &TaskId,
@@ -84,7 +85,7 @@ impl Attached {
             agent,
             lifecycle,
             leave: CancellationToken::new(),
-            is_over: CancellationToken::new(),
+            ended: CancellationToken::new(),
         };
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(id.clone(), attachment.clone());
@@ -93,14 +94,14 @@ impl Attached {
         Ok(row)
     }
 
-    /// Holds the lease until the agent leaves, the task is cancelled, or the lease is lost.
-    async fn keep(self, id: TaskId, one: Attachment, mut guard: LockGuard) {
+    /// Holds the lock until the agent leaves, the task is cancelled, or the lease is lost.
+    async fn keep(self, id: TaskId, attachment: Attachment, mut guard: LockGuard) {
         let work = async {
             tokio::select! {
-                () = one.leave.cancelled() => {}
-                () = called_off(&*self.registry.coordinator, &id, LOOK) => {
-                    one.is_over.cancel();
-                    if let Err(error) = one.lifecycle.cancel(&id).await {
+                () = attachment.leave.cancelled() => {}
+                () = called_off(&*self.registry.coordinator, &id, CHECK_INTERVAL) => {
+                    attachment.ended.cancel();
+                    if let Err(error) = attachment.lifecycle.cancel(&id).await {
                         tracing::warn!(taskId = %id, %error, "a cancelled task still runs");
                     }
                 }
@@ -109,7 +110,7 @@ impl Attached {
         if let Err(error) = guard.keep(work).await {
             tracing::warn!(taskId = %id, %error, "an agent has lost its task");
         }
-        one.is_over.cancel();
+        attachment.ended.cancel();
         guard.release_or_log(None).await;
         self.all
             .lock()
@@ -117,32 +118,36 @@ impl Attached {
             .remove(&id);
     }
 
-    /// Lets a task go whose last step here is taken, and waits until it is free.
+    /// Ends the attachment of a task after the last change of its status, and waits until that has happened.
     pub(super) async fn leave(&self, id: &TaskId) {
-        let Some(one) = self.get(id) else { return };
-        one.leave.cancel();
-        one.is_over.cancelled().await;
+        let Some(attachment) = self.get(id) else { return };
+        attachment.leave.cancel();
+        attachment.ended.cancelled().await;
     }
 
     /// Ends all attachments. Tasks that still run are requeued.
     pub(super) async fn close(&self) {
         let all: Vec<(TaskId, Attachment)> = {
             let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-            let working = all.iter().filter(|(_, one)| !one.is_over.is_cancelled());
-            working.map(|(id, one)| (id.clone(), one.clone())).collect()
+            let working = all
+                .iter()
+                .filter(|(_, attachment)| !attachment.ended.is_cancelled());
+            let owned = working.map(|(id, attachment)| (id.clone(), attachment.clone()));
+            owned.collect()
         };
-        for (id, one) in all {
+        for (id, attachment) in all {
             let step = TaskStep::Requeue("DETACHED".to_owned());
-            if let Err(error) = one.lifecycle.take(&id, &step).await {
+            if let Err(error) = attachment.lifecycle.take(&id, &step).await {
                 tracing::warn!(taskId = %id, %error, "a task was left running");
             }
-            one.leave.cancel();
+            attachment.leave.cancel();
         }
         self.keepers.close();
         self.keepers.wait().await;
     }
 }
 
+/// Creates the task `new`, if given, and starts the task for the agent.
 async fn start_task(
     lifecycle: &Lifecycle,
     id: &TaskId,

@@ -1,4 +1,4 @@
-//! A command in the workspace of a task, with an end and with bounded output (CLI-57).
+//! Runs the shell command of the tool `execute_in_task` in the workspace of a task, with a time limit and limited output (CLI-57).
 
 use std::io;
 use std::path::PathBuf;
@@ -13,16 +13,17 @@ use hankweave_runtime::world::process::{CommandSpec, Stdin, stop};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, timeout};
 
-/// Number of kept bytes of each output stream.
+/// Number of bytes that are kept of each output stream.
 const KEPT: usize = 64 << 10;
 
-/// Time that a command gets to stop in order after its limit, and time for reading the rest of its output.
+/// Time that a command has after its limit to stop in order, and time after its end for reading the rest of its output.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Result of a command.
 #[derive(Debug)]
 pub(super) struct CommandOutput {
     pub(super) exit: ProcessExit,
+    /// The command was stopped at its time limit.
     pub(super) timed_out: bool,
     pub(super) took: Duration,
     pub(super) stdout: CapturedOutput,
@@ -33,6 +34,7 @@ pub(super) struct CommandOutput {
 #[derive(Debug, Default)]
 pub(super) struct CapturedOutput {
     kept: Vec<u8>,
+    /// Whether there was more than [`KEPT`].
     pub(super) is_cut: bool,
 }
 
@@ -41,6 +43,7 @@ impl CapturedOutput {
         String::from_utf8_lossy(&self.kept).into_owned()
     }
 
+    /// Reads a stream to its end, also beyond [`KEPT`], so that the command does not block on a full pipe.
     async fn read(&mut self, mut stream: Pin<Box<dyn AsyncRead + Send>>) {
         let mut chunk = vec![0; 16 << 10];
         while let Ok(read @ 1..) = stream.read(&mut chunk).await {
@@ -51,7 +54,7 @@ impl CapturedOutput {
     }
 }
 
-/// Runs a command; processes that it leaves running end with it.
+/// Runs a command. Processes that the command leaves running are ended with it; `marker` identifies them.
 pub(super) async fn execute(
     world: &World,
     workspace: PathBuf,
@@ -82,6 +85,7 @@ pub(super) async fn execute(
             }
             .fuse()
         );
+        // Waits for the exit; the output is read meanwhile, and may end earlier.
         let ended = async {
             loop {
                 tokio::select! {

@@ -1,4 +1,5 @@
-//! `hankweave mcp`: tasks as tools of agents, over the Model Context Protocol on standard input and output (CLI-55, CLI-56).
+//! `hankweave mcp`: offers tasks as tools to an agent, over the Model Context Protocol (MCP) on standard input and output (CLI-55, CLI-56). `schema`
+//! describes the tools, `tools` does their work.
 
 mod attached;
 mod execute;
@@ -17,7 +18,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::json;
 
-use self::attached::Attached;
+use self::attached::Attachments;
 use self::refusal::{TOOL_NOT_FOUND, ToolError};
 use self::schema::{TOOLS, ToolDescription};
 use self::tools::Tools;
@@ -33,17 +34,17 @@ pub(crate) fn mcp(global: &Global, args: &McpArgs) -> Result<ExitCode, CliError>
     with_registry(&args.place, async |registry: &Registry| serve(registry).await)
 }
 
-/// Serves one client until it goes away or a signal comes; then what is attached here is let go.
+/// Serves one client until it disconnects or a signal comes; then ends the work of all agents that are attached here.
 async fn serve(registry: &Registry) -> Result<ExitCode, CliError> {
-    let attached = Attached::new(registry.clone());
-    let server = McpServer(Tools::new(registry.clone(), attached.clone()));
+    let attachments = Attachments::new(registry.clone());
+    let server = McpServer(Tools::new(registry.clone(), attachments.clone()));
     let shutdown = Shutdown::new();
     let served = tokio::select! {
         never = signals::watch(shutdown.clone(), HangUp::Stops) => match never {},
         () = shutdown.requested() => Ok(()),
         served = serve_stdio(server) => served,
     };
-    attached.close().await;
+    attachments.close().await;
     served?;
     Ok(stopped(&shutdown))
 }
@@ -79,7 +80,9 @@ impl ServerHandler for McpServer {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(TOOLS.iter().map(tool).collect()))
+        Ok(ListToolsResult::with_all_items(
+            TOOLS.iter().map(announcement).collect(),
+        ))
     }
 
     async fn call_tool(
@@ -87,36 +90,38 @@ impl ServerHandler for McpServer {
         request: CallToolRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(described) = TOOLS.iter().find(|tool| tool.name == request.name) else {
-            return Err(unknown(&request.name));
+        let Some(tool) = TOOLS.iter().find(|tool| tool.name == request.name) else {
+            return Err(unknown_tool(&request.name));
         };
-        let given = request.arguments.unwrap_or_default();
-        let done = match schema::check(described, &given) {
-            Ok(()) => self.0.call(described.name, given).await,
-            Err(refusal) => Err(refusal),
+        let arguments = request.arguments.unwrap_or_default();
+        let result = match schema::check(tool, &arguments) {
+            Ok(()) => self.0.call(tool.name, arguments).await,
+            Err(error) => Err(error),
         };
-        Ok(match done {
+        Ok(match result {
             Ok(value) => CallToolResult::structured(value),
-            Err(refusal) => CallToolResult::structured_error(refusal.document()),
+            Err(error) => CallToolResult::structured_error(error.document()),
         }
         .into())
     }
 }
 
-fn tool(described: &ToolDescription) -> Tool {
-    let schema: JsonObject = described.schema();
+/// Returns a tool as the protocol announces it.
+fn announcement(tool: &ToolDescription) -> Tool {
+    let schema: JsonObject = tool.schema();
     let annotations = ToolAnnotations::new()
-        .read_only(described.reads)
-        .destructive(described.destroys);
-    Tool::new(described.name, described.about, schema).with_annotations(annotations)
+        .read_only(tool.reads)
+        .destructive(tool.destroys);
+    Tool::new(tool.name, tool.about, schema).with_annotations(annotations)
 }
 
-fn unknown(name: &str) -> ErrorData {
+/// Returns the error for a name that no tool has.
+fn unknown_tool(name: &str) -> ErrorData {
     let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
-    let refusal = ToolError::new(
+    let error = ToolError::new(
         TOOL_NOT_FOUND,
         format!("there is no tool `{name}`; there are {}", names.join(", ")),
     );
-    let data = json!({"code": refusal.code, "status": refusal.status()});
-    ErrorData::new(ErrorCode::INVALID_PARAMS, refusal.message, Some(data))
+    let data = json!({"code": error.code, "status": error.status()});
+    ErrorData::new(ErrorCode::INVALID_PARAMS, error.message, Some(data))
 }

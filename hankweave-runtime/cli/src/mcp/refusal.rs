@@ -1,4 +1,4 @@
-//! Why a tool did not do what it was asked for, with a code that never changes (CLI-56).
+//! Errors of tools for the agent that calls them, each with a code that never changes (CLI-56).
 
 use hankweave_runtime::error::chain;
 use hankweave_task_model::TaskError;
@@ -9,12 +9,12 @@ pub(super) const TOOL_NOT_FOUND: &str = "TOOL_NOT_FOUND";
 pub(super) const INVALID_REQUEST: &str = "INVALID_REQUEST";
 pub(super) const EXECUTION_FAILED: &str = "EXECUTION_FAILED";
 
-/// Refusal for an agent.
+/// Error of a tool.
 #[derive(Debug)]
 pub(super) struct ToolError {
     pub(super) code: &'static str,
     pub(super) message: String,
-    /// Each thing that is wrong with a request.
+    /// Everything that is wrong with a request; empty for other errors.
     problems: Vec<String>,
 }
 
@@ -27,6 +27,7 @@ impl ToolError {
         }
     }
 
+    /// Returns the error for a wrong request.
     pub(super) fn request(problems: Vec<String>) -> Self {
         Self {
             code: INVALID_REQUEST,
@@ -49,6 +50,7 @@ impl ToolError {
         }
     }
 
+    /// Returns the error as JSON.
     pub(super) fn document(&self) -> Value {
         let mut error = json!({"code": self.code, "status": self.status(), "message": self.message});
         if !self.problems.is_empty() {

@@ -1,4 +1,4 @@
-//! The tools: their names, what they take and what they do.
+//! Descriptions of the tools for agents: name, purpose and schema of the arguments. [`check`] checks arguments against the schema.
 
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
@@ -8,14 +8,17 @@ use hankweave_task_model::task::TaskStatus;
 use super::refusal::{INVALID_REQUEST, ToolError};
 use crate::task::STATUSES;
 
-/// One tool.
+/// Description of one tool.
 pub(super) struct ToolDescription {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
-    /// Whether it only reads, and whether it takes something away for good.
+    /// Whether the tool only reads.
     pub(super) reads: bool,
+    /// Whether the tool removes something for good.
     pub(super) destroys: bool,
+    /// Returns the schemas of the arguments.
     properties: fn() -> Value,
+    /// Names of the required arguments.
     required: &'static [&'static str],
 }
 
@@ -35,32 +38,33 @@ const fn tool(
     }
 }
 
+/// Required arguments of a tool that takes only a task.
 const TASK: &[&str] = &["taskId"];
 
-/// All of them.
+/// All tools.
 pub(super) const TOOLS: &[ToolDescription] = &[
     tool(
         "create_task_sandbox",
         "Create a task with a folder of its own. With `hank` it waits for a worker that runs this hank; with `agentId` that agent is attached at once and works there with execute_in_task.",
-        created,
+        create_arguments,
         &["name"],
     ),
     tool(
         "attach_agent_to_task",
         "Let an agent begin to work on a pending task. No other agent or worker gets the task until it detaches or this server ends.",
-        attached,
+        attach_arguments,
         &["taskId", "agentId"],
     ),
     tool(
         "detach_agent_from_task",
         "End the work of an attached agent: `outcome` is whether the task is `completed` (with `result`), `failed` (with `error`) or is requeued, the default.",
-        detached,
+        detach_arguments,
         TASK,
     ),
     tool(
         "execute_in_task",
         "Run a shell command in the workspace of a task that an agent has attached to here. Its output is cut off after 64 KiB; the command is stopped after `timeout` milliseconds.",
-        executed,
+        execute_arguments,
         &["taskId", "command"],
     ),
     ToolDescription {
@@ -68,7 +72,7 @@ pub(super) const TOOLS: &[ToolDescription] = &[
         ..tool(
             "list_tasks",
             "List tasks, the newest first. A waiting task has a `question`, which a user answers with `hankweave task approve ID` or `hankweave task deny ID`; no tool does.",
-            listed,
+            list_arguments,
             &[],
         )
     },
@@ -77,14 +81,14 @@ pub(super) const TOOLS: &[ToolDescription] = &[
         ..tool(
             "get_task_status",
             "Read a task: status, progress, result or failure, question of a waiting task with the commands that answer it, and the folder of its files.",
-            named,
+            task_arguments,
             TASK,
         )
     },
     tool(
         "cancel_task",
         "Call a task off. When a worker runs it, that worker is asked to stop it; get_task_status tells when it has.",
-        named,
+        task_arguments,
         TASK,
     ),
     ToolDescription {
@@ -92,14 +96,14 @@ pub(super) const TOOLS: &[ToolDescription] = &[
         ..tool(
             "delete_task",
             "Delete a task that has ended, with all its files. Its id stays taken.",
-            named,
+            task_arguments,
             TASK,
         )
     },
 ];
 
 impl ToolDescription {
-    /// Returns the schema of its arguments.
+    /// Returns the schema of the tool's arguments.
     pub(super) fn schema(&self) -> JsonObject {
         let schema = json!({
             "type": "object", "properties": (self.properties)(), "required": self.required, "additionalProperties": false,
@@ -111,6 +115,7 @@ impl ToolDescription {
     }
 }
 
+/// Returns the schema of a text.
 fn text(about: &str) -> Value {
     json!({"type": "string", "minLength": 1, "description": about})
 }
@@ -119,7 +124,7 @@ fn task_id() -> Value {
     text("The id of the task.")
 }
 
-fn created() -> Value {
+fn create_arguments() -> Value {
     json!({
         "name": text("What people call it."),
         "hank": text("The hank.json that a worker is to run, or the folder that holds one."),
@@ -135,11 +140,11 @@ fn created() -> Value {
     })
 }
 
-fn attached() -> Value {
+fn attach_arguments() -> Value {
     json!({"taskId": task_id(), "agentId": text("Who works on it.")})
 }
 
-fn detached() -> Value {
+fn detach_arguments() -> Value {
     json!({
         "taskId": task_id(),
         "agentId": text("Who worked on it; somebody else is not detached."),
@@ -149,7 +154,7 @@ fn detached() -> Value {
     })
 }
 
-fn executed() -> Value {
+fn execute_arguments() -> Value {
     json!({
         "taskId": task_id(),
         "command": text("For sh -c."),
@@ -157,7 +162,7 @@ fn executed() -> Value {
     })
 }
 
-fn listed() -> Value {
+fn list_arguments() -> Value {
     json!({
         "status": {"type": "string", "enum": STATUSES.map(TaskStatus::as_str)},
         "owner": text("Only tasks of this owner."),
@@ -166,18 +171,18 @@ fn listed() -> Value {
     })
 }
 
-fn named() -> Value {
+fn task_arguments() -> Value {
     json!({"taskId": task_id()})
 }
 
-/// Says everything that is wrong with the arguments, each at its place.
-pub(super) fn check(described: &ToolDescription, given: &JsonObject) -> Result<(), ToolError> {
-    let schema = Value::Object(described.schema());
+/// Checks arguments against the schema of their tool; the error lists everything that is wrong.
+pub(super) fn check(tool: &ToolDescription, arguments: &JsonObject) -> Result<(), ToolError> {
+    let schema = Value::Object(tool.schema());
     let validator = jsonschema::validator_for(&schema)
         .map_err(|error| ToolError::new(INVALID_REQUEST, error.to_string()))?;
-    let given = Value::Object(given.clone());
+    let arguments = Value::Object(arguments.clone());
     let problems: Vec<String> = validator
-        .iter_errors(&given)
+        .iter_errors(&arguments)
         .map(|error| match error.instance_path().to_string().as_str() {
             "" => error.to_string(),
             at => format!("{at}: {error}"),

@@ -1,4 +1,4 @@
-//! Tools, each like the command of that meaning (CLI-55).
+//! The work of the tools: each does what the command about tasks with that meaning does (CLI-55).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,22 +15,24 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::attached::{Attached, Attachment};
+use super::attached::{Attachment, Attachments};
 use super::execute::execute;
 use super::refusal::{EXECUTION_FAILED, INVALID_REQUEST, ToolError};
 use crate::registry::Registry;
 use crate::task::{cancel_or_ask, free_ids, order, resume_command};
 
+/// JSON for the agent, or the error.
 type ToolCallResult = Result<Value, ToolError>;
 
+/// Tools of one server.
 pub(super) struct Tools {
     registry: Registry,
-    attached: Attached,
+    attachments: Attachments,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Created {
+struct CreateParams {
     name: String,
     hank: Option<PathBuf>,
     data: Option<PathBuf>,
@@ -56,14 +58,14 @@ struct TaskIdParams {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Attach {
+struct AttachParams {
     task_id: String,
     agent_id: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Detach {
+struct DetachParams {
     task_id: String,
     agent_id: Option<String>,
     outcome: Option<String>,
@@ -73,13 +75,15 @@ struct Detach {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Execute {
+struct ExecuteParams {
     task_id: String,
     command: String,
+    /// Milliseconds.
     #[serde(default = "half_a_minute")]
     timeout: u64,
 }
 
+/// Returns 30 seconds in milliseconds.
 fn half_a_minute() -> u64 {
     30_000
 }
@@ -93,8 +97,8 @@ struct ListParams {
     offset: u64,
 }
 
-fn read<T: DeserializeOwned>(given: JsonObject) -> Result<T, ToolError> {
-    serde_json::from_value(Value::Object(given))
+fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, ToolError> {
+    serde_json::from_value(Value::Object(arguments))
         .map_err(|error| ToolError::new(INVALID_REQUEST, error.to_string()))
 }
 
@@ -107,61 +111,70 @@ fn agent_id(text: String) -> Result<AgentId, ToolError> {
 }
 
 impl Tools {
-    pub(super) fn new(registry: Registry, attached: Attached) -> Self {
-        Self { registry, attached }
-    }
-
-    pub(super) async fn call(&self, name: &str, given: JsonObject) -> ToolCallResult {
-        match name {
-            "create_task_sandbox" => self.create(read(given)?).await,
-            "attach_agent_to_task" => self.attach(read(given)?).await,
-            "detach_agent_from_task" => self.detach(read(given)?).await,
-            "execute_in_task" => self.execute(read(given)?).await,
-            "list_tasks" => self.list(read(given)?).await,
-            "get_task_status" => self.status(read(given)?).await,
-            "cancel_task" => self.cancel(read(given)?).await,
-            _ => self.delete(read(given)?).await,
+    pub(super) fn new(registry: Registry, attachments: Attachments) -> Self {
+        Self {
+            registry,
+            attachments,
         }
     }
 
-    async fn create(&self, created: Created) -> ToolCallResult {
-        let agent = created.agent_id.clone().map(agent_id).transpose()?;
-        let metadata = metadata(&created, agent.is_some())?;
-        let after = self.earlier(&created.after).await?;
+    /// Calls a tool by its name, which must exist, with arguments that fit its schema.
+    pub(super) async fn call(&self, name: &str, arguments: JsonObject) -> ToolCallResult {
+        match name {
+            "create_task_sandbox" => self.create(read(arguments)?).await,
+            "attach_agent_to_task" => self.attach(read(arguments)?).await,
+            "detach_agent_from_task" => self.detach(read(arguments)?).await,
+            "execute_in_task" => self.execute(read(arguments)?).await,
+            "list_tasks" => self.list(read(arguments)?).await,
+            "get_task_status" => self.status(read(arguments)?).await,
+            "cancel_task" => self.cancel(read(arguments)?).await,
+            // `delete_task`
+            _ => self.delete(read(arguments)?).await,
+        }
+    }
+
+    async fn create(&self, params: CreateParams) -> ToolCallResult {
+        let agent = params.agent_id.clone().map(agent_id).transpose()?;
+        let metadata = metadata(&params, agent.is_some())?;
+        let after = self.existing_ids(&params.after).await?;
         let task = |id| NewTask {
-            name: created.name.clone(),
-            description: created.description.clone(),
-            owner: created.owner.clone().unwrap_or_else(|| "system".to_owned()),
+            name: params.name.clone(),
+            description: params.description.clone(),
+            owner: params.owner.clone().unwrap_or_else(|| "system".to_owned()),
             metadata: metadata.clone(),
-            priority: created.priority,
+            priority: params.priority,
             after: after.clone(),
             ..NewTask::new(id)
         };
-        if let Some(id) = &created.task_id {
+        if let Some(id) = &params.task_id {
             let row = self.make(task(task_id(id)?), agent.as_ref()).await?;
             return Ok(self.describe(&row));
         }
-        let mut refused = ToolError::new(EXECUTION_FAILED, "no id is free");
+        // Another client may have taken an id since: tries the next ones.
+        let mut last_error = ToolError::new(EXECUTION_FAILED, "no id is free");
         for id in free_ids(self.registry.coordinator.now().await?) {
             match self.make(task(id), agent.as_ref()).await {
-                Err(error) if matches!(error.code, "TASK_CREATE_FAILED" | "FOLDER_TAKEN") => refused = error,
+                Err(error) if matches!(error.code, "TASK_CREATE_FAILED" | "FOLDER_TAKEN") => {
+                    last_error = error
+                }
                 row => return Ok(self.describe(&row?)),
             }
         }
-        Err(refused)
+        Err(last_error)
     }
 
-    /// Returns the ids of earlier tasks, which must exist.
-    async fn earlier(&self, after: &[String]) -> Result<Vec<TaskId>, ToolError> {
-        let mut earlier = Vec::new();
-        for id in after {
-            let id = task_id(id)?;
+    /// Returns the ids of tasks, all of which must exist.
+    async fn existing_ids(&self, texts: &[String]) -> Result<Vec<TaskId>, ToolError> {
+        let mut ids = Vec::new();
+        for text in texts {
+            let id = task_id(text)?;
             self.row(&id).await?;
-            earlier.push(id);
+            ids.push(id);
         }
-        Ok(earlier)
+        Ok(ids)
     }
 
+    /// Creates a task; for an agent, if given, that is attached at once.
     async fn make(&self, task: NewTask, agent: Option<&AgentId>) -> Result<TaskRow, ToolError> {
         match agent {
             Some(agent) => self.start_for(&task.id.clone(), agent.clone(), Some(task)).await,
@@ -169,7 +182,7 @@ impl Tools {
         }
     }
 
-    /// Gives an agent the task and a workspace. The workspace is made first, so that a task is begun only where its agent can work.
+    /// Attaches an agent to a task, which is created first if it is `new`. The workspace is made before that: without one the task must not start.
     async fn start_for(
         &self,
         id: &TaskId,
@@ -180,117 +193,119 @@ impl Tools {
         made.map_err(|error| {
             ToolError::new(EXECUTION_FAILED, format!("its workspace cannot be made: {error}"))
         })?;
-        Ok(self.attached.attach(id, agent, new).await?)
+        Ok(self.attachments.attach(id, agent, new).await?)
     }
 
-    async fn attach(&self, attach: Attach) -> ToolCallResult {
-        let (id, agent) = (task_id(&attach.task_id)?, agent_id(attach.agent_id)?);
+    async fn attach(&self, params: AttachParams) -> ToolCallResult {
+        let (id, agent) = (task_id(&params.task_id)?, agent_id(params.agent_id)?);
         if self.row(&id).await?.record.status() == TaskStatus::Waiting {
             let [approve, deny] = self.answers(&id);
-            let told = format!("`{id}` waits for the answer of a user: `{approve}` or `{deny}`");
-            return Err(ToolError::new("INVALID_TRANSITION", told));
+            let message = format!("`{id}` waits for the answer of a user: `{approve}` or `{deny}`");
+            return Err(ToolError::new("INVALID_TRANSITION", message));
         }
         let row = self.start_for(&id, agent, None).await?;
         Ok(self.describe(&row))
     }
 
-    async fn detach(&self, detach: Detach) -> ToolCallResult {
-        let id = task_id(&detach.task_id)?;
-        let one = self.attachment(&id).await?;
-        if let Some(agent) = &detach.agent_id
-            && agent != one.agent.as_str()
+    async fn detach(&self, params: DetachParams) -> ToolCallResult {
+        let id = task_id(&params.task_id)?;
+        let attachment = self.attachment(&id).await?;
+        if let Some(agent) = &params.agent_id
+            && agent != attachment.agent.as_str()
         {
-            let told = format!("{} works on `{id}`, not {agent}", one.agent.as_str());
-            return Err(ToolError::new(INVALID_REQUEST, told));
+            let message = format!("{} works on `{id}`, not {agent}", attachment.agent.as_str());
+            return Err(ToolError::new(INVALID_REQUEST, message));
         }
-        let step = match detach.outcome.as_deref() {
+        let step = match params.outcome.as_deref() {
             Some("completed") => TaskStep::Complete(TaskResult {
                 success: true,
                 status: None,
-                data: detach.result,
+                data: params.result,
                 error: None,
                 message: None,
                 by_hand: false,
                 extra: Extra::default(),
             }),
             Some("failed") => TaskStep::Fail(
-                detach
+                params
                     .error
                     .unwrap_or_else(|| "the agent gave no reason".to_owned())
                     .into(),
             ),
             _ => TaskStep::Requeue("DETACHED".to_owned()),
         };
-        let row = one.lifecycle.take(&id, &step).await?;
-        self.attached.leave(&id).await;
+        let row = attachment.lifecycle.take(&id, &step).await?;
+        self.attachments.leave(&id).await;
         Ok(self.describe(&row))
     }
 
-    async fn execute(&self, given: Execute) -> ToolCallResult {
-        let id = task_id(&given.task_id)?;
-        let one = self.attachment(&id).await?;
+    async fn execute(&self, params: ExecuteParams) -> ToolCallResult {
+        let id = task_id(&params.task_id)?;
+        let attachment = self.attachment(&id).await?;
         let world = &self.registry.world;
         let marker = format!("task/{id}/{}", world.ids.nonce());
-        let limit = Duration::from_millis(given.timeout);
-        let done = tokio::select! {
-            done = execute(world, self.registry.workspace(&id), &given.command, limit, marker) => done,
-            () = one.is_over.cancelled() => {
+        let limit = Duration::from_millis(params.timeout);
+        let output = tokio::select! {
+            output = execute(world, self.registry.workspace(&id), &params.command, limit, marker) => output,
+            () = attachment.ended.cancelled() => {
                 return Err(ToolError::new(EXECUTION_FAILED, format!("`{id}` is cancelled or lost; the command was stopped")));
             }
         };
-        let done = done.map_err(|error| ToolError::new(EXECUTION_FAILED, error.to_string()))?;
-        let took = u64::try_from(done.took.as_millis()).unwrap_or(u64::MAX);
-        let told = json!({"exitCode": done.exit.code(), "timedOut": done.timed_out, "duration": took});
-        self.note(&id, one.agent.as_str(), told.clone()).await?;
-        let mut told = told;
-        told["stdout"] = json!(done.stdout.text());
-        told["stderr"] = json!(done.stderr.text());
-        told["cut"] = json!(done.stdout.is_cut || done.stderr.is_cut);
-        Ok(told)
+        let output = output.map_err(|error| ToolError::new(EXECUTION_FAILED, error.to_string()))?;
+        let took = u64::try_from(output.took.as_millis()).unwrap_or(u64::MAX);
+        let mut answer =
+            json!({"exitCode": output.exit.code(), "timedOut": output.timed_out, "duration": took});
+        // Before the output is added, which may hold a secret.
+        self.log_command(&id, attachment.agent.as_str(), answer.clone())
+            .await?;
+        answer["stdout"] = json!(output.stdout.text());
+        answer["stderr"] = json!(output.stderr.text());
+        answer["cut"] = json!(output.stdout.is_cut || output.stderr.is_cut);
+        Ok(answer)
     }
 
     /// Writes a line into the log of the task, without the command: it may hold a secret.
-    async fn note(&self, id: &TaskId, agent: &str, told: Value) -> Result<(), ToolError> {
+    async fn log_command(&self, id: &TaskId, agent: &str, data: Value) -> Result<(), ToolError> {
         let message = format!("Command of {agent} ended");
-        let note = move |files: &hankweave_tasks::layers::TaskFiles| {
-            files.append_log(&[files.entry(LogLevel::Info, message.clone(), Some(told.clone()))])
+        let append = move |files: &hankweave_tasks::layers::TaskFiles| {
+            files.append_log(&[files.entry(LogLevel::Info, message.clone(), Some(data.clone()))])
         };
-        Ok(self.registry.files(&self.row(id).await?).run(note).await?)
+        Ok(self.registry.files(&self.row(id).await?).run(append).await?)
     }
 
-    async fn list(&self, listed: ListParams) -> ToolCallResult {
+    async fn list(&self, params: ListParams) -> ToolCallResult {
         let query = ListQuery {
             filter: TaskFilter {
-                status: listed.status,
-                owner: listed.owner,
+                status: params.status,
+                owner: params.owner,
             },
-            offset: listed.offset,
-            limit: Some(listed.limit.unwrap_or(100)),
+            offset: params.offset,
+            limit: Some(params.limit.unwrap_or(100)),
         };
         let total = self.registry.coordinator.count(query.filter.clone()).await?;
         let rows = self.registry.coordinator.tasks(query).await?;
         Ok(json!({"tasks": rows, "total": total}))
     }
 
-    async fn status(&self, named: TaskIdParams) -> ToolCallResult {
-        let row = self.row(&task_id(&named.task_id)?).await?;
+    async fn status(&self, params: TaskIdParams) -> ToolCallResult {
+        let row = self.row(&task_id(&params.task_id)?).await?;
         let files = self.registry.files(&row);
         let (state, checkpoints) = files
             .run(|files| Ok((files.load_state()?, files.checkpoints()?)))
             .await?;
-        let mut told = self.describe(&row);
-        told["data"] = json!(state.map(|state| state.data));
-        told["checkpoints"] = json!(checkpoints.valid.len());
-        told["attachedHere"] = json!(self.attached.get(row.id()).is_some());
-        Ok(told)
+        let mut answer = self.describe(&row);
+        answer["data"] = json!(state.map(|state| state.data));
+        answer["checkpoints"] = json!(checkpoints.valid.len());
+        answer["attachedHere"] = json!(self.attachments.get(row.id()).is_some());
+        Ok(answer)
     }
 
-    async fn cancel(&self, named: TaskIdParams) -> ToolCallResult {
-        let id = task_id(&named.task_id)?;
-        let row = match self.attached.get(&id) {
-            Some(one) => {
-                let row = one.lifecycle.cancel(&id).await?;
-                self.attached.leave(&id).await;
+    async fn cancel(&self, params: TaskIdParams) -> ToolCallResult {
+        let id = task_id(&params.task_id)?;
+        let row = match self.attachments.get(&id) {
+            Some(attachment) => {
+                let row = attachment.lifecycle.cancel(&id).await?;
+                self.attachments.leave(&id).await;
                 row
             }
             None => cancel_or_ask(&self.registry, &id).await?,
@@ -298,37 +313,40 @@ impl Tools {
         Ok(self.describe(&row))
     }
 
-    async fn delete(&self, named: TaskIdParams) -> ToolCallResult {
-        let id = task_id(&named.task_id)?;
+    async fn delete(&self, params: TaskIdParams) -> ToolCallResult {
+        let id = task_id(&params.task_id)?;
         let row = self.registry.lifecycle.delete(&id).await?;
         Ok(json!({"task": row, "deleted": true}))
     }
 
+    /// Returns a task, which must exist.
     async fn row(&self, id: &TaskId) -> Result<TaskRow, TaskError> {
         let row = self.registry.coordinator.task(id.clone()).await?;
         row.ok_or_else(|| TaskError::TaskNotFound(id.to_string()))
     }
 
+    /// Returns the attachment of a task, which must exist.
     async fn attachment(&self, id: &TaskId) -> Result<Attachment, ToolError> {
         self.row(id).await?;
-        self.attached.get(id).ok_or_else(|| {
-            let told =
+        self.attachments.get(id).ok_or_else(|| {
+            let message =
                 format!("no agent works on `{id}` through this server; attach_agent_to_task lets one begin");
-            ToolError::new(INVALID_REQUEST, told)
+            ToolError::new(INVALID_REQUEST, message)
         })
     }
 
+    /// Returns a task as JSON, with its folders and the commands of a user that let it continue.
     fn describe(&self, row: &TaskRow) -> Value {
-        let mut told = json!({
+        let mut answer = json!({
             "task": row, "folder": self.registry.files(row).path(), "workspace": self.registry.workspace(row.id()),
         });
         if row.record.status() == TaskStatus::Waiting {
-            told["answerWith"] = json!(self.answers(row.id()));
+            answer["answerWith"] = json!(self.answers(row.id()));
         }
         if let Some(command) = resume_command(&self.registry, row) {
-            told["continueWith"] = json!(command);
+            answer["continueWith"] = json!(command);
         }
-        told
+        answer
     }
 
     /// Returns the commands with which a user answers the question of a task.
@@ -337,20 +355,20 @@ impl Tools {
     }
 }
 
-/// Returns the metadata of the task's run, if a worker is to run it.
-fn metadata(created: &Created, has_agent: bool) -> Result<Map<String, Value>, ToolError> {
-    let mut metadata = created.metadata.clone();
+/// Returns the metadata of a new task, with what its run needs if a worker is to run a hank.
+fn metadata(params: &CreateParams, has_agent: bool) -> Result<Map<String, Value>, ToolError> {
+    let mut metadata = params.metadata.clone();
     if metadata.contains_key("run") {
         return Err(ToolError::request(vec![
             "/metadata/run: `hank`, `data` and `arguments` say what the task runs".to_owned(),
         ]));
     }
-    match (&created.hank, has_agent) {
+    match (&params.hank, has_agent) {
         (Some(hank), _) => {
             let order = order(
                 hank,
-                created.data.as_deref().map(Path::new),
-                created.arguments.clone(),
+                params.data.as_deref().map(Path::new),
+                params.arguments.clone(),
             )
             .map_err(|failure| ToolError::request(vec![format!("/hank: {}", failure.message())]))?;
             order

@@ -14,7 +14,7 @@ pub(super) struct Action {
     url: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     method: Option<&'static str>,
-    /// The message goes when the button was pressed.
+    /// Whether the message disappears when the button is pressed.
     clear: bool,
 }
 
@@ -41,7 +41,7 @@ impl Action {
     }
 }
 
-/// Headers and body of a message.
+/// Returns the headers and the body of a message.
 pub(super) fn message(
     news: &Notification,
     title: &str,
@@ -53,9 +53,8 @@ pub(super) fn message(
         ("priority".into(), priority.to_string()),
         ("tags".into(), tag.to_owned()),
     ];
-    if let Some(text) = (!actions.is_empty())
-        .then(|| serde_json::to_string(actions).ok())
-        .flatten()
+    if !actions.is_empty()
+        && let Ok(text) = serde_json::to_string(actions)
     {
         headers.push(("actions".into(), text));
     }
@@ -72,6 +71,7 @@ fn urgency(news: &Notification) -> (u8, &'static str) {
         "paused" => (4, "pause_button"),
         "failed" => (4, "x"),
         "completed" => (3, "white_check_mark"),
+        // `stopped`
         _ => (3, "stop_button"),
     }
 }

@@ -1,10 +1,10 @@
-//! Usage of attempts, as metrics.
+//! Usage of attempts as OpenTelemetry metrics: tokens, time and cost.
 
 use serde_json::{Value, json};
 
 use super::spans::{AttemptUsage, nanos, prompt, provider, text};
 
-/// Returns the metrics of one attempt, as OTLP writes them in JSON: what it adds to earlier attempts.
+/// Returns the metrics of one attempt, in the JSON of OTLP.
 pub(super) fn of(used: &AttemptUsage) -> Vec<Value> {
     let tokens = [
         ("input", prompt(&used.tokens)),
@@ -32,10 +32,11 @@ pub(super) fn of(used: &AttemptUsage) -> Vec<Value> {
 }
 
 fn histogram(name: &str, unit: &str, points: Vec<Value>) -> Value {
-    // 1 is delta: each point is about one attempt.
+    // Temporality 1 is "delta": each point counts one attempt, not the sum so far.
     json!({"name": name, "unit": unit, "histogram": {"aggregationTemporality": 1, "dataPoints": points}})
 }
 
+/// Returns a data point with the single value of an attempt.
 fn point(used: &AttemptUsage, value: f64, mut attributes: Vec<Value>) -> Value {
     attributes.push(text("gen_ai.operation.name", "invoke_agent"));
     if let Some(model) = &used.model {

@@ -1,4 +1,4 @@
-//! OpenTelemetry (CLI-37): traces and metrics of a run over OTLP, as JSON over HTTP, once an endpoint is set.
+//! OpenTelemetry (CLI-37): sends traces and metrics of a run to a collector, as JSON over HTTP (OTLP), if an endpoint is set.
 //!
 //! Written by hand: spans are made from recorded events with their own times, so the usual SDK is of no use here. Its exporter would add fifty crates
 //! to write two JSON documents. The exporter only listens: a run neither waits for it nor fails with it.
@@ -19,14 +19,14 @@ use tokio::time::timeout;
 use self::settings::Settings;
 use self::spans::{EndedSpans, Spans};
 
-/// Maximum number of queued events that ended something; more are dropped and counted.
-const WAITING: usize = 4_096;
+/// Maximum number of queued [`EndedSpans`]; more are dropped and counted.
+const QUEUE_LENGTH: usize = 4_096;
 
-/// The most of these in one request.
-const TOGETHER: usize = 512;
+/// Largest number of [`EndedSpans`] in one request.
+const BATCH: usize = 512;
 
-/// Time that one request may take, and the last ones together.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time limit of one request, and of all requests after the end of the run together.
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// Exports a run.
 #[derive(Debug)]
@@ -44,9 +44,9 @@ impl Exporter {
         })
     }
 
-    /// Exports what happens until the events end, and then what is left, within a few seconds.
+    /// Exports spans until the events end, and then the queued ones within [`TIME_LIMIT`].
     pub(crate) async fn export(self, mut events: Subscription) {
-        let (span_sender, ended_spans) = mpsc::channel(WAITING);
+        let (span_sender, ended_spans) = mpsc::channel(QUEUE_LENGTH);
         let read = async {
             let (mut spans, mut dropped) = (Spans::default(), 0_u64);
             while let Ok(Some(delivery)) = events.next().await {
@@ -54,9 +54,9 @@ impl Exporter {
                     continue;
                 };
                 for entry in events.values() {
-                    let now = spans.take(entry);
-                    let is_empty = now.spans.is_empty() && now.tries.is_empty();
-                    if !is_empty && span_sender.try_send(now).is_err() {
+                    let ended = spans.add(entry);
+                    let is_empty = ended.spans.is_empty() && ended.attempts.is_empty();
+                    if !is_empty && span_sender.try_send(ended).is_err() {
                         dropped += 1;
                     }
                 }
@@ -64,8 +64,9 @@ impl Exporter {
             if dropped > 0 {
                 tracing::warn!(dropped, "the collector was too slow, and spans were dropped");
             }
+            // Closes the queue, so that `send_all` ends once it is empty.
             drop(span_sender);
-            tokio::time::sleep(PATIENCE).await;
+            tokio::time::sleep(TIME_LIMIT).await;
         };
         tokio::select! {
             () = read => tracing::warn!("the collector did not take the last spans in time"),
@@ -73,25 +74,23 @@ impl Exporter {
         }
     }
 
+    /// Sends queued spans, and the metrics of their attempts, until the queue is closed and empty. Only the first failure is logged.
     async fn send_all(&self, mut ended_spans: mpsc::Receiver<EndedSpans>) {
-        let (mut together, mut has_failed) = (Vec::with_capacity(TOGETHER), false);
-        while ended_spans.recv_many(&mut together, TOGETHER).await > 0 {
-            let spans: Vec<Value> = together
-                .iter_mut()
-                .flat_map(|ended| ended.spans.drain(..))
-                .collect();
-            let tries = together.iter().flat_map(|ended| &ended.tries);
-            let metrics: Vec<Value> = tries.flat_map(metrics::of).collect();
-            together.clear();
+        let (mut batch, mut has_failed) = (Vec::with_capacity(BATCH), false);
+        while ended_spans.recv_many(&mut batch, BATCH).await > 0 {
+            let spans: Vec<Value> = batch.iter_mut().flat_map(|ended| ended.spans.drain(..)).collect();
+            let attempts = batch.iter().flat_map(|ended| &ended.attempts);
+            let metrics: Vec<Value> = attempts.flat_map(metrics::of).collect();
+            batch.clear();
             let resource = json!({"attributes": self.settings.resource});
             let scope = json!({"name": "hankweave", "version": env!("CARGO_PKG_VERSION")});
             let traces = json!({"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": scope, "spans": spans}]}]});
-            let figures = json!({"resourceMetrics": [{"resource": resource, "scopeMetrics": [{"scope": scope, "metrics": metrics}]}]});
-            let sent = [
+            let measurements = json!({"resourceMetrics": [{"resource": resource, "scopeMetrics": [{"scope": scope, "metrics": metrics}]}]});
+            let documents = [
                 (&self.settings.traces, traces, spans.is_empty()),
-                (&self.settings.metrics, figures, metrics.is_empty()),
+                (&self.settings.metrics, measurements, metrics.is_empty()),
             ];
-            for (address, document, is_empty) in sent {
+            for (address, document, is_empty) in documents {
                 let Some(address) = address.as_ref().filter(|_| !is_empty) else {
                     continue;
                 };
@@ -113,9 +112,9 @@ impl Exporter {
             url: address.to_owned(),
             headers,
             body: serde_json::to_vec(document).unwrap_or_default(),
-            timeout: PATIENCE,
+            timeout: TIME_LIMIT,
         };
-        match timeout(PATIENCE, self.world.http.post(request)).await {
+        match timeout(TIME_LIMIT, self.world.http.post(request)).await {
             Ok(Ok(answer)) if (200..300).contains(&answer.status) => Ok(()),
             Ok(Ok(answer)) => Err(format!("status {}", answer.status)),
             Ok(Err(error)) => Err(error.to_string()),

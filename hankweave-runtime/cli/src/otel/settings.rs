@@ -1,17 +1,20 @@
-//! Endpoint of spans, from the variables of OpenTelemetry.
+//! Settings of the export, from the environment variables of OpenTelemetry (`OTEL_*`).
 
 use hankweave_runtime::world::environment::Environment;
 use serde_json::Value;
 
 use super::spans::text;
 
-/// Endpoint and service name.
+/// Where to send what, and with which headers and attributes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
+    /// Address for traces; `None` if none are sent.
     pub(super) traces: Option<String>,
+    /// Address for metrics; `None` if none are sent.
     pub(super) metrics: Option<String>,
+    /// Additional headers of each request.
     pub(super) headers: Vec<(String, String)>,
-    /// Attributes of the resource.
+    /// Attributes of the resource, which is this program: its service name, version, and those that the user adds.
     pub(super) resource: Vec<Value>,
 }
 
@@ -30,11 +33,14 @@ impl Settings {
         }
         let base = get("OTEL_EXPORTER_OTLP_ENDPOINT");
         let base = base.as_deref().map(|base| base.trim_end_matches('/'));
-        let of = |signal: &str, path: &str| {
+        let address_of = |signal: &str, path: &str| {
             let own = get(&format!("OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"));
             own.or_else(|| base.map(|base| format!("{base}{path}")))
         };
-        let (traces, metrics) = (of("TRACES", "/v1/traces"), of("METRICS", "/v1/metrics"));
+        let (traces, metrics) = (
+            address_of("TRACES", "/v1/traces"),
+            address_of("METRICS", "/v1/metrics"),
+        );
         if traces.is_none() && metrics.is_none() {
             return None;
         }

@@ -1,5 +1,5 @@
-//! Events as spans: one trace for each run, and spans for codons, attempts and tool calls, with the names of OpenTelemetry's GenAI conventions. Pure.
-//! No span contains what agents said.
+//! Turns events into spans: one trace for each run, with spans for codons, attempts and tool calls, named by OpenTelemetry's conventions for generative
+//! AI. [`Spans::add`] takes one event after the other, without input or output. No span contains what agents said.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,8 +22,8 @@ pub(super) type Span = Value;
 #[derive(Debug, Default)]
 pub(super) struct EndedSpans {
     pub(super) spans: Vec<Span>,
-    /// The attempts among them, for the metrics.
-    pub(super) tries: Vec<AttemptUsage>,
+    /// Attempts whose spans have ended, for the metrics.
+    pub(super) attempts: Vec<AttemptUsage>,
 }
 
 /// Usage of an attempt.
@@ -37,14 +37,15 @@ pub(super) struct AttemptUsage {
     pub(super) failed: bool,
 }
 
-/// The spans of the run that continues.
+/// Open spans of the current run.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
-    /// Usage, outcomes and the run are those of the view that every reader draws.
+    /// View of the run so far, as screens draw it: has the usage and the outcomes.
     view: RunView,
     run: Option<OpenSpan>,
     codon: Option<(CodonId, OpenSpan)>,
     attempt: Option<AttemptSpan>,
+    /// Open tool calls by their ids.
     tools: HashMap<String, ToolSpan>,
     /// Number of spans so far, for their ids.
     count: u64,
@@ -57,24 +58,27 @@ struct OpenSpan {
     began: Timestamp,
 }
 
+/// Span of the running attempt.
 #[derive(Debug)]
 struct AttemptSpan {
     span: OpenSpan,
-    /// Its position in the view; another attempt may have started when it is closed.
+    /// Key of the attempt in the view, where a newer attempt may have started before the span ends.
     key: Option<AttemptKey>,
     session: Option<String>,
 }
 
+/// Span of a tool call.
 #[derive(Debug)]
 struct ToolSpan {
     span: OpenSpan,
     name: String,
+    /// Id of the tool call that has started the sub-agent which makes this call.
     parent: Option<String>,
 }
 
 impl Spans {
-    /// Takes an event in; returns what has ended with it.
-    pub(super) fn take(&mut self, entry: &JournalEntry) -> EndedSpans {
+    /// Adds an event; returns the spans that it has ended.
+    pub(super) fn add(&mut self, entry: &JournalEntry) -> EndedSpans {
         self.view.take(entry);
         let (mut ended, at) = (EndedSpans::default(), entry.timestamp);
         match &entry.event {
@@ -99,8 +103,8 @@ impl Spans {
                 tool_use_id,
                 is_error,
                 ..
-            } => ended.spans.extend(self.tool(tool_use_id, *is_error, at)),
-            Event::CodonCompleted { .. } => self.end_try(at, &mut ended),
+            } => ended.spans.extend(self.end_tool(tool_use_id, *is_error, at)),
+            Event::CodonCompleted { .. } => self.end_attempt(at, &mut ended),
             _ => {}
         }
         ended
@@ -110,7 +114,7 @@ impl Spans {
         match event {
             StateEvent::RunStarted { .. } => self.run = Some(self.open(at)),
             StateEvent::CodonStarted { codon_id, .. } => {
-                self.end_try(at, ended);
+                self.end_attempt(at, ended);
                 if self.codon.as_ref().is_none_or(|(known, _)| known != codon_id) {
                     self.end_codon(at, ended);
                     self.codon = Some((codon_id.clone(), self.open(at)));
@@ -128,9 +132,10 @@ impl Spans {
         }
     }
 
-    fn tool(&mut self, id: &str, is_error: bool, at: Timestamp) -> Option<Span> {
+    /// Ends the span of a tool call, if that has one.
+    fn end_tool(&mut self, id: &str, is_error: bool, at: Timestamp) -> Option<Span> {
         let tool = self.tools.remove(id)?;
-        // A sub-agent works for the tool use that has started it.
+        // The call of a sub-agent belongs to the tool call that has started the sub-agent, every other one to the attempt.
         let parent = tool.parent.as_ref().and_then(|parent| self.tools.get(parent));
         let parent = parent.map(|parent| parent.span.id.clone());
         let parent = parent.or_else(|| Some(self.attempt.as_ref()?.span.id.clone()));
@@ -144,11 +149,12 @@ impl Spans {
         Some(self.span(&tool.span, parent, &name, at, attributes.into(), error))
     }
 
-    fn end_try(&mut self, now: Timestamp, ended: &mut EndedSpans) {
+    /// Ends the span of the running attempt, and before it those of its open tool calls, as failed.
+    fn end_attempt(&mut self, now: Timestamp, ended: &mut EndedSpans) {
         let open: Vec<String> = self.tools.keys().cloned().collect();
         ended
             .spans
-            .extend(open.iter().filter_map(|id| self.tool(id, true, now)));
+            .extend(open.iter().filter_map(|id| self.end_tool(id, true, now)));
         let (Some(AttemptSpan { span, key, session }), Some((codon, parent))) =
             (self.attempt.take(), &self.codon)
         else {
@@ -158,7 +164,7 @@ impl Spans {
         let attempt = known.cloned().unwrap_or_default();
         let at = attempt.ended.unwrap_or(now);
         let state = match attempt.state {
-            // No event has reported the end of this attempt.
+            // The attempt ends without an event of its own end.
             AttemptState::Running => AttemptState::Crashed,
             ended => ended,
         };
@@ -189,7 +195,7 @@ impl Spans {
         let parent = Some(parent.id.clone());
         let ended_span = self.span(&span, parent, &name, at, attributes, error.as_deref());
         ended.spans.push(ended_span);
-        ended.tries.push(AttemptUsage {
+        ended.attempts.push(AttemptUsage {
             model: attempt.model,
             began: span.began,
             ended: at,
@@ -212,7 +218,7 @@ impl Spans {
     }
 
     fn end_run(&mut self, at: Timestamp, ended: &mut EndedSpans) {
-        self.end_try(at, ended);
+        self.end_attempt(at, ended);
         self.end_codon(at, ended);
         let Some(run) = self.run.take() else { return };
         let state = self.view.state;
@@ -230,19 +236,21 @@ impl Spans {
         Some(&self.view.run.as_ref()?.id)
     }
 
+    /// Starts a span with an id of its own.
     fn open(&mut self, began: Timestamp) -> OpenSpan {
         self.count += 1;
         let id = format!("{:016x}", self.hash(self.count).max(1));
         OpenSpan { id, began }
     }
 
-    /// Returns an id that depends only on the run and `part`, so that a run has equal ids wherever its events are read.
+    /// Returns a number for ids that depends only on the run and `part`, so that two readers of a run's events make equal ids.
     fn hash(&self, part: u64) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.run_id().map(RunId::as_str), part).hash(&mut hasher);
         hasher.finish()
     }
 
+    /// Returns an ended span in the JSON of OTLP.
     fn span(
         &self,
         span: &OpenSpan,
@@ -285,11 +293,12 @@ pub(super) fn provider(model: &str) -> &'static str {
     }
 }
 
-/// Nanoseconds since 1970, as text since JSON has no such numbers.
+/// Returns nanoseconds since 1970, as text: numbers of JSON are not precise enough.
 pub(super) fn nanos(at: Timestamp) -> String {
     format!("{}000000", at.as_millis().max(0))
 }
 
+/// Returns an attribute with a text.
 pub(super) fn text(key: &str, value: &str) -> Value {
     json!({"key": key, "value": {"stringValue": value}})
 }

@@ -1,4 +1,4 @@
-//! Attempts of a report: each start of a codon, those that count no longer included.
+//! Attempts of a report: each start of a codon, also those that no longer count because they were undone or run again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::view::{AttemptState, AttemptView};
 use serde::Serialize;
 
-use super::from_journal::{Heard, millis};
+use super::from_journal::{JournalFacts, millis};
 use crate::status::{AttemptTotals, StatusView};
 use crate::terminal::report::{AT_BUDGET, codon_standing, worked};
 use crate::terminal::screen::offset_second;
@@ -30,12 +30,13 @@ pub(super) struct Outcome {
     /// Why it did not succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
-    /// Time at work, where known.
+    /// Time at work in milliseconds, as far as known.
     pub(super) worked_ms: u64,
-    /// A crash interrupted it at an unknown time.
+    /// A crash interrupted it at an unknown time, so that it may have worked longer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) time_is_unknown: bool,
     pub(super) cost: Usd,
+    /// More was spent than is known.
     pub(super) cost_is_lower_bound: bool,
 }
 
@@ -44,14 +45,14 @@ pub(super) struct Outcome {
 #[serde(rename_all = "camelCase")]
 pub(super) struct AttemptReport {
     pub(super) codon: CodonId,
-    /// Number of the start of the codon, from 1, as on the screen of the run: of those that count; `None` for one that does not.
+    /// Number among the attempts of the codon that count, from 1, as on the screen of the run; `None` for an attempt that no longer counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) number: Option<usize>,
-    /// Run that made it.
+    /// Run that made the attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) run: Option<RunId>,
     pub(super) began: Timestamp,
-    /// A rollback undid it, or a later run repeats it.
+    /// A rollback undid the attempt, or a later run repeats it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) undone: bool,
     /// Agent with script and model; `None` if all attempts of the codon had one agent.
@@ -67,15 +68,15 @@ pub(super) struct AttemptReport {
     pub(super) outcome: Outcome,
 }
 
-/// Returns the newest `most` attempts in their order: those that count by the document, and those that the events have undone.
-pub(super) fn attempts(status: &StatusView<'_>, heard: &Heard, most: usize) -> Vec<AttemptReport> {
+/// Returns the newest `most` attempts in their order: from the document those that count, from the journal those that were undone.
+pub(super) fn attempts(status: &StatusView<'_>, facts: &JournalFacts, most: usize) -> Vec<AttemptReport> {
     let counting = status.thread.codons.iter();
     let counting = counting.map(|entry| AttemptReport::of_record(status, entry));
-    let undone = heard.view.undone.newest.values();
+    let undone = facts.view.undone.newest.values();
     let undone = undone.filter_map(|undone| AttemptReport::of_undone(&undone.attempt));
     let mut attempts: Vec<AttemptReport> = counting.chain(undone).collect();
     attempts.sort_by_key(|attempt| attempt.began);
-    name_changes_of_agents(&mut attempts);
+    remove_common_agents(&mut attempts);
     let mut numbers: BTreeMap<CodonId, usize> = BTreeMap::new();
     for attempt in attempts.iter_mut().filter(|attempt| !attempt.undone) {
         let number = numbers.entry(attempt.codon.clone()).or_default();
@@ -86,7 +87,7 @@ pub(super) fn attempts(status: &StatusView<'_>, heard: &Heard, most: usize) -> V
 }
 
 impl AttemptReport {
-    /// Returns which attempt of its codon it is, in words.
+    /// Returns `attempt 2`, or when an attempt that no longer counts began.
     pub(super) fn name(&self) -> String {
         match self.number {
             Some(number) => format!("attempt {number}"),
@@ -96,7 +97,7 @@ impl AttemptReport {
 }
 
 /// Removes the agent from the attempts of each codon whose attempts all had one agent.
-fn name_changes_of_agents(attempts: &mut [AttemptReport]) {
+fn remove_common_agents(attempts: &mut [AttemptReport]) {
     let mut agents: BTreeMap<CodonId, BTreeSet<String>> = BTreeMap::new();
     for attempt in &*attempts {
         let known = agents.entry(attempt.codon.clone()).or_default();
@@ -107,12 +108,12 @@ fn name_changes_of_agents(attempts: &mut [AttemptReport]) {
     }
 }
 
-/// Whether a crash interrupted this attempt, if no process is at work.
+/// Whether a crash interrupted this attempt; that of an open codon also counts, so only if no process is at work.
 pub(super) fn is_cut_off(codon: &CodonExecution) -> bool {
     codon.crashed() || !codon.is_terminal()
 }
 
-/// Returns why an attempt ended, with the end of the limit that it met.
+/// Returns why an attempt failed, with the end of the usage limit if it met one.
 fn why(reason: &FailureReason) -> Option<String> {
     let words = reason.words()?;
     Some(match reason.retry_at {
@@ -122,7 +123,7 @@ fn why(reason: &FailureReason) -> Option<String> {
 }
 
 impl Outcome {
-    /// Returns the state of a record with these figures.
+    /// Returns the outcome of a recorded attempt, or of a codon with the `totals` of its attempts.
     pub(super) fn of(status: &StatusView<'_>, codon: &CodonExecution, totals: &AttemptTotals) -> Self {
         let reason = codon.failure_reason();
         Self {
@@ -151,7 +152,7 @@ impl Outcome {
 }
 
 impl AttemptReport {
-    /// Returns the agent with its permissions, as for the newest attempt of a codon; `None` if all attempts had one agent.
+    /// Returns the agent with its permissions; `None` if all attempts of the codon had one agent.
     pub(super) fn agent_words(&self) -> Option<String> {
         let agent = self.agent.as_ref()?;
         Some(match &self.permissions {
@@ -160,6 +161,7 @@ impl AttemptReport {
         })
     }
 
+    /// Returns an attempt that counts.
     fn of_record(status: &StatusView<'_>, entry: &ThreadCodon) -> Self {
         let codon = &*entry.codon;
         let totals = status.totals_of(codon);
@@ -176,6 +178,7 @@ impl AttemptReport {
         }
     }
 
+    /// Returns an attempt that no longer counts; `None` if the journal lacks its start.
     fn of_undone(attempt: &AttemptView) -> Option<Self> {
         let began = attempt.began?;
         let crashed = attempt.state == AttemptState::Crashed;

@@ -1,4 +1,4 @@
-//! Results of checks in a report.
+//! Results of checks in a report: the newest result for each codon, and how often its check had failed before.
 
 use std::collections::BTreeMap;
 
@@ -14,47 +14,48 @@ pub(super) struct CheckReport {
     /// Command.
     pub(super) run: String,
     pub(super) passed: bool,
-    /// Reason of its failure.
+    /// Why the check failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
-    /// Last line of its output.
+    /// Last line of the check's output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) says: Option<String>,
-    /// Whether it decides over a loop.
+    /// Whether it is the check that ends a loop, not the codon's own.
     pub(super) ends_loop: bool,
-    /// Number of the prompt in the attempt after which it ran, from 1; that of a loop runs once in each iteration.
+    /// Number of the prompt in the attempt, from 1, after which the check ran.
     #[serde(rename = "try")]
     pub(super) number: u32,
-    /// Failures of the check of this codon before, in all its attempts that count.
+    /// Earlier failures of the codon's check.
     #[serde(flatten)]
     pub(super) before: MissedChecks,
 }
 
-/// Checks of a codon that failed, in all its attempts that count.
+/// Failed runs of a codon's own check, in all its attempts that count.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct MissedChecks {
     /// Number of failures.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     failed_before: u32,
-    /// Last line of the output of the last one, or how it failed.
+    /// Last line of the last failed check's output, or why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     said_before: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_none(count: &u32) -> bool {
+const fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// The newest checks of each codon, one of its own and one of its loop at most.
+/// Checks of all codons.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Checks {
+    /// Newest checks of each codon: at most one of its own, and one that ends its loop.
     newest: BTreeMap<CodonId, Vec<CheckReport>>,
     missed: BTreeMap<CodonId, MissedChecks>,
 }
 
-/// `at once`, `at try 2`, `in attempt 3`
+/// Returns `at once`, `at try 2` or `in attempt 3`; `number` is that of the prompt in the attempt.
 pub(super) fn at_try(attempt: usize, number: u32) -> String {
     match (attempt, number) {
         (1, 1) => "at once".to_owned(),
@@ -65,7 +66,7 @@ pub(super) fn at_try(attempt: usize, number: u32) -> String {
 }
 
 impl Checks {
-    /// Takes in the next check of a codon; what came before is filled in.
+    /// Adds the next check of a codon, and fills in its earlier failures.
     pub(super) fn add(&mut self, codon: &CodonId, mut check: CheckReport) {
         let newest = self.newest.entry(codon.clone()).or_default();
         newest.retain(|known| known.ends_loop != check.ends_loop);
@@ -80,7 +81,7 @@ impl Checks {
         newest.push(check);
     }
 
-    /// Forgets the newest checks of a codon, which starts again, and how often they failed where no attempt before it counts.
+    /// Forgets the newest checks of a codon that starts again; at its first attempt that counts, also the earlier failures.
     pub(super) fn start(&mut self, codon: &CodonId, is_first: bool) {
         self.newest.remove(codon);
         if is_first {
@@ -95,7 +96,7 @@ impl Checks {
 }
 
 impl CheckReport {
-    /// `cargo test` passed at try 2; it failed once before, with `1 failed`
+    /// Returns Markdown such as: `cargo test` passed at try 2; it failed once before, with `1 failed`
     pub(super) fn as_markdown(&self, attempt: usize) -> String {
         let result = if self.passed { "passed" } else { "failed" };
         let at_try = match self.ends_loop || (!self.passed && (attempt, self.number) == (1, 1)) {
@@ -115,7 +116,7 @@ impl CheckReport {
 }
 
 impl MissedChecks {
-    /// Returns that the check failed before: `; it failed 2 times before, the last time with `no title``.
+    /// Returns the earlier failures: `; it failed 2 times before, the last time with no title`; empty if there are none.
     fn words(&self) -> String {
         let times = match self.failed_before {
             0 => return String::new(),

@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::attempts::{AttemptReport, Outcome, is_cut_off};
 use super::checks::CheckReport;
 use super::files::{FileReport, LISTED};
-use super::from_journal::Heard;
+use super::from_journal::JournalFacts;
 use super::terms::CodonTerms;
 use crate::checkpoints::{LineCounts, MOST_PAIRS, UnsavedChanges, changed_lines_of};
 use crate::status::StatusView;
@@ -34,7 +34,7 @@ pub(super) struct CodonReport {
     /// Position in its loop, as it follows the name.
     #[serde(skip)]
     pub(super) position: String,
-    /// Beginning of its prompt as the agent got it, cut; of a record without it that of the hank, or the names of its files.
+    /// Beginning of the prompt that the agent got; if that is not recorded, of the prompt in the hank, or the names of the prompt's files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<String>,
     #[serde(flatten)]
@@ -43,12 +43,12 @@ pub(super) struct CodonReport {
     pub(super) agent: Option<AgentReport>,
     #[serde(flatten)]
     pub(super) outcome: Outcome,
-    /// Last message of its agent, cut.
+    /// Beginning of the agent's last message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) did: Option<String>,
     /// Number of attempts that count.
     pub(super) attempts: usize,
-    /// Number of the newest of them among all starts of the codon, from 1.
+    /// Number of the newest attempt among those that count, from 1.
     pub(super) attempt: usize,
     pub(super) tokens: TokenUsage,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,13 +56,13 @@ pub(super) struct CodonReport {
     /// Lines that it added and removed; `None` without a checkpoint or git.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) lines: Option<LineCounts>,
-    /// First files, ordered by path, that it changed in all its attempts. Empty if they cannot be told apart from the changes of others.
+    /// First files, ordered by path, that the codon changed in all its attempts. Empty if they cannot be told apart from changes of the user.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) changes: Vec<FileReport>,
-    /// Command that shows them all.
+    /// Command that shows all its changed files.
     #[serde(skip)]
     pub(super) shown_by: String,
-    /// Files that it left changed without a checkpoint.
+    /// Changed files that have no checkpoint; `None` if the codon has ended in order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unsaved: Option<UnsavedReport>,
     /// Result of the check after an iteration of its loop.
@@ -72,7 +72,7 @@ pub(super) struct CodonReport {
     /// Command of its check, which has not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) check_not_run: Option<String>,
-    /// Its result, where it was asked for one.
+    /// The codon's result, if the hank asks for one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) result: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -91,20 +91,20 @@ pub(super) struct AgentReport {
     pub(super) permissions: Option<String>,
 }
 
-/// Files of a codon that crashed or is at work, as the workspace has them.
+/// Changed files in the workspace of a codon that crashed or is at work.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UnsavedReport {
-    /// Its process is still running, and may change more.
+    /// The codon is still at work and may change more.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_at_work: bool,
-    /// Number of all that its work has changed.
+    /// Number of files that its attempts have changed.
     pub(super) count: usize,
-    /// Number of those that no checkpoint has as they are: an attempt that ended has left one of the others.
+    /// Number of files that the newest attempt has changed. Earlier attempts have left checkpoints of the others.
     pub(super) without_checkpoint: usize,
-    /// The first of them, ordered by path.
+    /// First of the changed files, ordered by path.
     pub(super) changes: Vec<FileReport>,
-    /// Command that shows them.
+    /// Command that shows the changes.
     pub(super) command: String,
 }
 
@@ -114,6 +114,7 @@ pub(super) struct AskingReport {
     /// Codon with its task.
     #[serde(flatten)]
     pub(super) planned: PlannedReport,
+    /// The question was answered with no.
     pub(super) denied: bool,
     pub(super) agent: Option<AgentReport>,
 }
@@ -139,7 +140,7 @@ pub(super) struct PlannedReport {
     pub(super) approved: bool,
 }
 
-/// Codons of the plan that have not started and do not ask, in its order.
+/// Returns the codons of the plan that have not started and do not wait for an approval, in the plan's order.
 pub(super) fn not_started<'s>(status: &StatusView<'s>) -> Vec<&'s CodonId> {
     let started = status.thread.newest_records();
     let planned = status.state.execution_plan.iter().map(|entry| &entry.codon_id);
@@ -148,18 +149,19 @@ pub(super) fn not_started<'s>(status: &StatusView<'s>) -> Vec<&'s CodonId> {
     rest.collect()
 }
 
+/// Returns the codon that waits for an approval or was denied.
 pub(super) fn asking(
     status: &StatusView<'_>,
     hank: Option<&Hank>,
-    heard: &Heard,
+    facts: &JournalFacts,
     values: Option<&PromptValues>,
 ) -> Option<AskingReport> {
     let (id, denied) = status.asked()?;
     let config = hank.zip(hank.and_then(|hank| hank.codon(id.configured())));
     Some(AskingReport {
-        planned: PlannedReport::of(id, config?, values, &heard.view),
+        planned: PlannedReport::of(id, config?, values, &facts.view),
         denied,
-        agent: agent(id, config, &heard.view),
+        agent: agent(id, config, &facts.view),
     })
 }
 
@@ -184,7 +186,7 @@ impl PlannedReport {
         }
     }
 
-    /// A codon that the hank does not have any more.
+    /// Returns a codon that the hank no longer has.
     fn unknown(id: &CodonId) -> Self {
         Self {
             id: id.clone(),
@@ -198,20 +200,22 @@ impl PlannedReport {
     }
 }
 
-/// Returns what the first of these codons are to do, by the hank.
+/// Describes the first of these codons by what the hank says; `values` fill in their prompts.
 pub(super) fn planned(
     status: &StatusView<'_>,
     ids: Vec<&CodonId>,
     hank: Option<&Hank>,
-    (values, view): (Option<&PromptValues>, &RunView),
+    values: Option<&PromptValues>,
+    view: &RunView,
 ) -> Vec<PlannedReport> {
     let approval = status.state.approval.as_ref().filter(|answer| answer.granted);
-    let of_task = status.answer().filter(|answer| answer.approval.granted);
-    let of_task = of_task.map(|answer| answer.approval.codon_id);
+    // An approval is in the record, or, for a task, in its registry.
+    let in_registry = status.answer().filter(|answer| answer.approval.granted);
+    let in_registry = in_registry.map(|answer| answer.approval.codon_id);
     let approved = approval
         .map(|answer| answer.codon_id.as_str().to_owned())
-        .or(of_task);
-    let of = |id: &CodonId| {
+        .or(in_registry);
+    let describe = |id: &CodonId| {
         let report = match hank.and_then(|hank| Some((hank, hank.codon(id.configured())?))) {
             Some(config) => PlannedReport::of(id, config, values, view),
             None => PlannedReport::unknown(id),
@@ -221,15 +225,16 @@ pub(super) fn planned(
             ..report
         }
     };
-    ids.into_iter().take(LISTED).map(of).collect()
+    ids.into_iter().take(LISTED).map(describe).collect()
 }
 
-/// Codons that have started, in the order of the plan.
+/// Returns the codons that have started, in the order of the plan. `attempts` are those of the report.
 pub(super) fn codons(
     execution: &Path,
     status: &StatusView<'_>,
     hank: Option<&Hank>,
-    (heard, starts): (&Heard, &[AttemptReport]),
+    facts: &JournalFacts,
+    attempts: &[AttemptReport],
 ) -> Vec<CodonReport> {
     let newest = status.thread.newest_records();
     let planned = status.state.execution_plan.iter();
@@ -237,31 +242,31 @@ pub(super) fn codons(
     let work = own_work(status);
     let lines = lines_of_codons(execution, &work);
     let mut changes = changes_of_codons(execution, &work);
-    let (mut unsaved, mut attempts) = (UnsavedChanges::of(execution, status.state), status.attempts());
+    let (mut unsaved, mut all_totals) = (UnsavedChanges::of(execution, status.state), status.attempts());
     started
         .map(|record| {
             let id = record.codon_id();
-            let totals = attempts.remove(id).unwrap_or_else(|| status.totals_of(record));
+            let totals = all_totals.remove(id).unwrap_or_else(|| status.totals_of(record));
             let summary = totals.over(CodonSummary::of(record));
             let config = hank.and_then(|hank| hank.codon(id.configured()));
             let of_budget = budget_words(&summary);
             let mixed = mixed_changes(status, record);
             CodonReport {
                 name: config.map_or_else(|| id.configured().to_owned(), |config| config.name.clone()),
-                position: heard.view.position_in_loop(id.configured(), id.iteration()),
+                position: facts.view.position_in_loop(id.configured(), id.iteration()),
                 asked: record
                     .asked()
                     .map(str::to_owned)
                     .or_else(|| written(config?, None)),
-                terms: CodonTerms::of(hank.zip(config), record, heard),
-                agent: agent(id, hank.zip(config), &heard.view),
+                terms: CodonTerms::of(hank.zip(config), record, facts),
+                agent: agent(id, hank.zip(config), &facts.view),
                 outcome: Outcome::of(status, record, &totals),
-                did: last_message(status, heard, id),
+                did: last_message(status, facts, id),
                 attempts: totals.count,
-                attempt: starts
+                attempt: attempts
                     .iter()
-                    .rfind(|start| start.codon == *id && !start.undone)
-                    .and_then(|start| start.number)
+                    .rfind(|attempt| attempt.codon == *id && !attempt.undone)
+                    .and_then(|attempt| attempt.number)
                     .unwrap_or(totals.count),
                 lines: lines.get(id).copied(),
                 changes: changes.remove(id).unwrap_or_default(),
@@ -283,8 +288,8 @@ pub(super) fn codons(
                         command: status.hints.command(&format!("diff {id}")),
                     }),
                 loop_check: crate::terminal::report::loop_check(record),
-                checks: heard.checks.of(id).to_vec(),
-                check_not_run: config.and_then(|config| heard.check_not_run(config, record)),
+                checks: facts.checks.of(id).to_vec(),
+                check_not_run: config.and_then(|config| facts.check_not_run(config, record)),
                 result: summary.result,
                 remarks: of_budget
                     .into_iter()
@@ -297,17 +302,17 @@ pub(super) fn codons(
         .collect()
 }
 
-/// Returns the last message of a codon's agent in the newest of the attempts that count and have one.
-fn last_message(status: &StatusView<'_>, heard: &Heard, id: &CodonId) -> Option<String> {
+/// Returns the last message of a codon's agent, from the newest attempt that counts and has a message.
+fn last_message(status: &StatusView<'_>, facts: &JournalFacts, id: &CodonId) -> Option<String> {
     let mut attempts = status.thread.codons.iter().map(|entry| entry.codon.as_ref());
     attempts
-        .find_map(|attempt| heard.message(attempt).filter(|_| attempt.codon_id() == id))
+        .find_map(|attempt| facts.message(attempt).filter(|_| attempt.codon_id() == id))
         .map(str::to_owned)
 }
 
 /// Returns agent, model and permissions of the newest attempt of a codon.
-fn agent(id: &CodonId, config: Option<(&Hank, &CodonConfig)>, heard: &RunView) -> Option<AgentReport> {
-    let attempt = heard.newest_attempt(id).map(|(_, attempt)| attempt);
+fn agent(id: &CodonId, config: Option<(&Hank, &CodonConfig)>, view: &RunView) -> Option<AgentReport> {
+    let attempt = view.newest_attempt(id).map(|(_, attempt)| attempt);
     let name = attempt.and_then(|attempt| attempt.agent.clone());
     let name = name.or_else(|| Some(config?.1.agent_name().to_owned()))?;
     let model = attempt.and_then(|attempt| attempt.model.clone());
@@ -318,7 +323,7 @@ fn agent(id: &CodonId, config: Option<(&Hank, &CodonConfig)>, heard: &RunView) -
     })
 }
 
-/// Returns what the agent of this name may do in a codon, in words, where that is not everything; a scripted agent is kept to none.
+/// Returns the permissions of this agent in a codon, in words; `None` if it may do everything. Permissions do not limit the scripted agent.
 pub(super) fn permissions(name: &str, config: Option<(&Hank, &CodonConfig)>) -> Option<String> {
     let options = config.filter(|_| name != "scripted");
     let options = options.map(|(hank, codon)| hank.agent_options(codon))?;
@@ -332,13 +337,13 @@ pub(super) fn permissions(name: &str, config: Option<(&Hank, &CodonConfig)>) -> 
     limits.in_short()
 }
 
-/// Returns that a codon ended at a limit of its own; a failure says that itself.
+/// Returns the sentence about a codon that ended at a limit of its own; `None` if a failure says so already.
 fn budget_words(codon: &CodonSummary) -> Option<String> {
     let exceeded = codon.budget_exceeded.filter(|_| codon.failure.is_none())?;
     Some(at_its_budget(codon.status, exceeded, codon.cost_is_lower_bound))
 }
 
-/// Returns whose changes are among those of a codon; `None` where no earlier attempt of it crashed.
+/// Returns a remark if changes of the user may be among those of a codon, because an earlier attempt of the codon crashed.
 fn mixed_changes(status: &StatusView<'_>, newest: &CodonExecution) -> Option<String> {
     let id = newest.codon_id();
     let attempts = status.thread.codons.iter();
@@ -350,9 +355,10 @@ fn mixed_changes(status: &StatusView<'_>, newest: &CodonExecution) -> Option<Str
     })
 }
 
-/// Work of each codon in all its attempts, and the number of files that it is known to have changed.
+/// Checkpoints of each codon's work in all its attempts, and the number of files that the codon is known to have changed.
 type OwnWork<'s> = BTreeMap<&'s CodonId, (CodonWork, Option<u64>)>;
 
+/// Returns the work of the codons whose newest attempt has ended.
 fn own_work<'s>(status: &'s StatusView<'_>) -> OwnWork<'s> {
     let mut works = BTreeMap::new();
     for (at, entry) in status.thread.codons.iter().enumerate().take(MOST_PAIRS) {
@@ -367,28 +373,33 @@ fn own_work<'s>(status: &'s StatusView<'_>) -> OwnWork<'s> {
     works
 }
 
-/// Returns the files that each codon changed, at most [`LISTED`] of all codons together. If their number is not that of the codon, some are files of
-/// a user.
+/// Returns the files that each codon changed, at most [`LISTED`] of all codons together. A codon is left out if its checkpoints differ in another number of
+/// files than it is known to have changed: then some are files of the user.
 fn changes_of_codons(execution: &Path, works: &OwnWork<'_>) -> BTreeMap<CodonId, Vec<FileReport>> {
     let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
     let Some(history) = GitHistory::open(&repository).ok().flatten() else {
         return BTreeMap::new();
     };
-    let mut left = LISTED;
-    let of_codon = |(id, (work, files)): (&&CodonId, &(CodonWork, Option<u64>))| {
-        let (from, to) = work.ends().filter(|_| left > 0 && *files != Some(0))?;
-        let changes = history.diff(from, to).ok()?;
-        let count = u64::try_from(changes.len()).ok()?;
-        files.is_none_or(|files| files == count).then_some(())?;
-        let listed: Vec<_> = changes.into_iter().take(left).map(FileReport::of).collect();
-        left -= listed.len();
-        Some(((*id).clone(), listed))
-    };
-    works.iter().filter_map(of_codon).collect()
+    let (mut of_codons, mut room) = (BTreeMap::new(), LISTED);
+    for (id, (work, files)) in works {
+        let Some((from, to)) = work.ends() else { continue };
+        if room == 0 || *files == Some(0) {
+            continue;
+        }
+        let Ok(changes) = history.diff(from, to) else {
+            continue;
+        };
+        if files.is_some_and(|files| u64::try_from(changes.len()) != Ok(files)) {
+            continue;
+        }
+        let listed: Vec<_> = changes.into_iter().take(room).map(FileReport::of).collect();
+        room -= listed.len();
+        of_codons.insert((*id).clone(), listed);
+    }
+    of_codons
 }
 
-/// Returns the lines that each codon added and removed in all its attempts. If other files have changed meanwhile than the codon is known to have
-/// changed, some are files of a user, and the lines of the codon are unknown.
+/// Returns the lines that each codon added and removed in all its attempts. A codon is left out for the reason given at [`changes_of_codons`].
 fn lines_of_codons(execution: &Path, works: &OwnWork<'_>) -> BTreeMap<CodonId, LineCounts> {
     let pairs: Vec<_> = works.values().filter_map(|(work, _)| work.ends()).collect();
     let lines = changed_lines_of(execution, &pairs).unwrap_or_default();
@@ -400,7 +411,7 @@ fn lines_of_codons(execution: &Path, works: &OwnWork<'_>) -> BTreeMap<CodonId, L
     works.iter().filter_map(of_codon).collect()
 }
 
-/// Beginning of a prompt as it is written, or filled in with `values`, or the files that hold it.
+/// Returns the beginning of a prompt in the hank, filled in with `values` if given, or the names of the files that hold the prompt.
 fn written(config: &CodonConfig, values: Option<&PromptValues>) -> Option<String> {
     let asked = match &config.prompt {
         PromptSource::Text(text) => {

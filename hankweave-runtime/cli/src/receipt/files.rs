@@ -12,34 +12,37 @@ use crate::checkpoints::{LineCounts, changed_lines};
 use crate::hints::HintCommands;
 use crate::status::StatusView;
 
-/// Codons, attempts and files that a report lists.
+/// Largest number of codons, of attempts and of files that a report lists.
 pub(super) const LISTED: usize = 200;
 
 /// Files that differ from those before the first codon.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FilesReport {
+    /// Checkpoint before the first codon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) from: Option<CheckpointSha>,
+    /// Newest checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) to: Option<CheckpointSha>,
-    /// Number of files; `None` where no checkpoint says it.
+    /// Number of changed files; `None` without these checkpoints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) count: Option<usize>,
-    /// The first of them, ordered by path.
+    /// First of the changed files, ordered by path.
     pub(super) changes: Vec<FileReport>,
-    /// Lines added and removed in all of them; `None` without git.
+    /// Lines added and removed in all changed files; `None` without git.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) lines: Option<LineCounts>,
-    /// Command that shows their changes; empty where no checkpoint has them.
+    /// Command that shows the changes; empty without checkpoints.
     pub(super) shown_by: String,
 }
 
+/// A changed file.
 #[derive(Debug, Serialize)]
 pub(super) struct FileReport {
     pub(super) path: String,
     pub(super) kind: ChangeKind,
-    /// `None` for binary files.
+    /// `None` for a binary file, or if lines are not counted.
     #[serde(flatten)]
     pub(super) lines: Option<LineCounts>,
 }

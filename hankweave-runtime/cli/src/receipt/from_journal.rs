@@ -1,4 +1,5 @@
-//! What the journal adds to the state document: words of agents, checks, questions, waits and commands.
+//! Facts of a report that only the journal has, not the state document: words of agents, checks, questions, waits and commands. [`JournalFacts::add`]
+//! takes one event after the other, from a recorded journal or from a live run.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,35 +27,35 @@ use crate::status::{UnseenCrash, crash_words};
 use crate::terminal::approval_prompt::{because, client_name, whole_answer};
 use crate::terminal::exit::CliError;
 
-/// Bytes of a codon's last message in a report.
+/// Largest length of an agent's last message in a report, in bytes.
 const MESSAGE: usize = 240;
 
-/// Occasions that a report lists, the newest ones.
+/// Largest number of occasions that a report lists; older ones are left out.
 const OCCASIONS: usize = 200;
 
 /// Contents of a journal that a report needs.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Heard {
+pub(crate) struct JournalFacts {
     /// View after its last event.
     pub(super) view: RunView,
-    /// Waits before a run that started over, which the view knows no longer.
+    /// Waits before the newest run that started at the first codon: the view has forgotten them.
     earlier_waits: Vec<WaitView>,
-    /// Last message of the agent in each attempt of a codon, by the start of the attempt, cut.
+    /// Beginning of the agent's last message in each attempt, by codon and start of the attempt.
     messages: BTreeMap<(CodonId, Timestamp), String>,
     pub(super) checks: Checks,
     /// Answer about each codon that asked, in words.
     pub(super) answers: BTreeMap<CodonId, String>,
-    /// Newest agent that was noted as the one in the place of a codon's own.
-    chosen: BTreeMap<CodonId, String>,
+    /// Sentence about the newest agent that has replaced a codon's own, so that the same sentence is not noted again.
+    replaced_agents: BTreeMap<CodonId, String>,
     /// Questions, answers, waits and commands in their order.
     pub(super) occasions: Vec<Occasion>,
     /// Crash of the newest run.
     pub(super) crash: Option<ReportedCrash>,
-    /// Number of prompts in each codon's newest attempt at the time of its agent's last reminder of missing work.
+    /// Value of `missed` for each codon when its agent was last reminded of missing work.
     pub(super) reminded: BTreeMap<CodonId, u32>,
     /// Number of reminders of each codon in all its attempts.
     pub(super) reminders: BTreeMap<CodonId, u32>,
-    /// Number of prompts of each codon in its newest attempt after which its work did not pass.
+    /// Number of prompts in each codon's newest attempt after which its work did not pass: a check failed, or something required was missing.
     missed: BTreeMap<CodonId, u32>,
     /// A run has started.
     has_run: bool,
@@ -62,11 +63,11 @@ pub(crate) struct Heard {
     has_codon: bool,
     /// A run was described.
     is_described: bool,
-    /// A run that continued has started no codon yet.
-    starting: bool,
-    /// A run that continued has not started a codon.
+    /// The newest run continued, and the occasion of its start does not name its first codon yet.
+    names_next_codon: bool,
+    /// The newest run continued and has started no codon.
     is_idle: bool,
-    /// Time of the newest event that a live run has caused: a crash was then at the earliest.
+    /// Time of the newest event of a run that was certainly alive; a crash came later.
     alive: Option<Timestamp>,
     /// Time of the question that waits for an answer.
     asked: Option<Timestamp>,
@@ -99,25 +100,25 @@ pub(super) struct Occasion {
     pub(super) waited_ms: Option<u64>,
 }
 
-impl Heard {
-    /// Reads the journal of an execution directory; one that is not there says nothing.
+impl JournalFacts {
+    /// Reads the journal of an execution directory; without a journal there are no facts.
     pub(super) fn of(execution: &Path) -> Result<Self, CliError> {
-        let mut heard = Self::default();
+        let mut facts = Self::default();
         let all = JournalRange {
             after: 0,
             follow: Follow::No,
             quiet: true,
         };
-        recorded::read(execution, all, &mut heard)?;
-        Ok(heard)
+        recorded::read(execution, all, &mut facts)?;
+        Ok(facts)
     }
 
-    /// Takes an entry in; one that was taken already changes nothing.
-    pub(super) fn take(&mut self, entry: &JournalEntry) {
+    /// Adds an entry; an entry that was added before changes nothing.
+    pub(super) fn add(&mut self, entry: &JournalEntry) {
         if entry.seq <= self.view.seq {
             return;
         }
-        // Journals of older versions name the client only after the answer.
+        // In a journal of an older version an answer does not name the client; the accepted command that follows does.
         let answered = self.view.answered.as_ref();
         let is_attributed = answered.is_some_and(|answer| answer.client.is_some());
         let (limit, approved) = (self.view.money.limit, self.view.approved);
@@ -216,7 +217,7 @@ impl Heard {
             }
             _ => {}
         }
-        if !is_of_recovery(&entry.event) {
+        if !may_be_recovery(&entry.event) {
             self.alive = Some(entry.timestamp);
         }
     }
@@ -236,7 +237,7 @@ impl Heard {
         );
     }
 
-    /// Takes in what only a message of the runtime says.
+    /// Adds what only a message of the runtime says.
     fn inform(&mut self, message: &str, at: Timestamp) {
         let is_copied = message.contains(COPIED) && codon_of(message).is_some();
         if is_copied
@@ -260,27 +261,28 @@ impl Heard {
         }
     }
 
-    /// Counts a prompt after which the work of a codon did not pass; returns how many those are in its newest attempt.
+    /// Counts a prompt after which the work of a codon did not pass; returns the count in its newest attempt.
     fn miss(&mut self, codon: &CodonId) -> u32 {
         let missed = self.missed.entry(codon.clone()).or_default();
         *missed = missed.saturating_add(1);
         *missed
     }
 
+    /// Adds a change of the state document.
     fn transition(&mut self, event: &StateEvent, at: Timestamp) {
         match event {
             StateEvent::RunStarted {
                 starting_conditions, ..
             } => {
                 self.crash = None;
-                // It asks again.
+                // An open question is asked again.
                 self.asked = None;
                 let resumes = starting_conditions.resumed_session().is_some();
-                self.starting = starting_conditions.source().is_some() && !resumes;
+                self.names_next_codon = starting_conditions.source().is_some() && !resumes;
                 let is_first = !std::mem::replace(&mut self.has_run, true);
                 self.is_idle = starting_conditions.source().is_some();
-                // Where no codon has started yet, nothing starts over.
-                self.note(at, started(starting_conditions, is_first || !self.has_codon));
+                // A run before the first codon of all does not start over.
+                self.note(at, start_words(starting_conditions, is_first || !self.has_codon));
             }
             StateEvent::CodonStarted {
                 codon_id,
@@ -301,8 +303,13 @@ impl Heard {
                     && let Some(instead) = &chosen.instead
                 {
                     let what = format!("{codon_id} ran on {}, {}", chosen.words(), instead.words());
-                    // A later run that begins with it says nothing new.
-                    if self.chosen.insert(codon_id.clone(), what.clone()).as_ref() != Some(&what) {
+                    // Another run with that agent is not noted again.
+                    if self
+                        .replaced_agents
+                        .insert(codon_id.clone(), what.clone())
+                        .as_ref()
+                        != Some(&what)
+                    {
                         self.note(at, what);
                     }
                 }
@@ -347,7 +354,7 @@ impl Heard {
             StateEvent::RollbackPending {
                 rollback: Some(back), ..
             } if !back.restored => {
-                self.note(at, went_back(back));
+                self.note(at, rollback_words(back));
             }
             StateEvent::ApprovalSet {
                 approval: Some(answer),
@@ -365,21 +372,21 @@ impl Heard {
         }
     }
 
-    /// Names the first codon of a run that continued, in the place of the one after which it did.
+    /// Names the first codon of a run that continued, in place of the codon after which the run continued.
     fn start_with(&mut self, codon: &CodonId) {
-        if std::mem::take(&mut self.starting) {
+        if std::mem::take(&mut self.names_next_codon) {
             self.rename_continuation(format!("{CONTINUED} with {codon}"));
         }
     }
 
-    /// Says of a run that ended without a codon that it ran nothing.
+    /// Notes of a run that ended without starting a codon that it ran nothing.
     fn name_idle_run(&mut self) {
         if std::mem::take(&mut self.is_idle) {
             self.rename_continuation("a run started, and ran nothing".to_owned());
         }
     }
 
-    /// Gives the newest occasion on which a run continued other words.
+    /// Replaces the words of the newest occasion on which a run continued.
     fn rename_continuation(&mut self, what: String) {
         let mut newest = self.occasions.iter_mut().rev();
         if let Some(started) = newest.find(|occasion| occasion.what.starts_with(CONTINUED)) {
@@ -387,25 +394,25 @@ impl Heard {
         }
     }
 
-    /// Takes in the crash of the newest run, which no event has reported yet.
-    pub(super) fn take_crash(&mut self, crash: &UnseenCrash, now: Timestamp) {
+    /// Adds the crash of the newest run, which no event has reported yet.
+    pub(super) fn add_unseen_crash(&mut self, crash: &UnseenCrash, now: Timestamp) {
         self.view.note_alive(crash.after);
         self.view.mark_crashed(None);
         self.crash(crash.words(), "", crash.after.unwrap_or(now));
     }
 
-    /// Notes the crash of a run with its last sign of `life`.
+    /// Notes the crash of a run, at its last sign of `life`; `found` is the rest of the sentence about when the crash was noticed.
     fn crash(&mut self, words: String, found: &str, life: Timestamp) {
         self.note(life, format!("the run crashed: {words}{found}"));
         self.crash = Some(ReportedCrash { words, life });
     }
 
-    /// Returns the newest waits of each history, in their order.
+    /// Returns the waits in their order.
     pub(super) fn waits(&self) -> impl Iterator<Item = &WaitView> {
         self.earlier_waits.iter().chain(self.view.waits.values())
     }
 
-    /// Returns the command of a codon's check that has not run in the newest attempt, which has ended.
+    /// Returns the command of a codon's check if the newest attempt has ended without running the check.
     pub(super) fn check_not_run(&self, config: &CodonConfig, record: &CodonExecution) -> Option<String> {
         let has_run = self
             .checks
@@ -423,6 +430,7 @@ impl Heard {
         self.messages.get(&key).map(String::as_str)
     }
 
+    /// Adds an occasion.
     fn note(&mut self, at: Timestamp, what: String) {
         self.occasions.push(Occasion {
             at,
@@ -450,7 +458,7 @@ fn command_words(command: &str, codon: Option<&CodonId>) -> String {
         "server.force_shutdown" => "stopped at once".to_owned(),
         "rollback.undo" => "last rollback undone".to_owned(),
         name if name.starts_with("rollback.") => "files rolled back".to_owned(),
-        // One of a newer version.
+        // A command of a newer version.
         name => format!("{name}{named} asked for"),
     }
 }
@@ -460,8 +468,8 @@ pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Whether an event is one of a start that closes what a crash left open.
-fn is_of_recovery(event: &Event) -> bool {
+/// Whether an event may come from the start of a run, which closes what a crash left open. Such an event is no sign that the crashed run was alive.
+fn may_be_recovery(event: &Event) -> bool {
     let Event::StateTransition { transition, .. } = event else {
         return false;
     };
@@ -488,14 +496,14 @@ fn starts_over(event: &Event) -> bool {
     matches!(&**transition, StateEvent::RunStarted { starting_conditions, .. } if starting_conditions.source().is_none())
 }
 
-/// Words about files that a rollback left as they were.
+/// Words by which a message about files that a rollback left unchanged is recognized.
 const SO_KEPT: &str = ", so kept: ";
 
 /// Start of the sentence about a run that continued.
 const CONTINUED: &str = "a run continued";
 
-/// `a run continued after mend#1`
-fn started(conditions: &StartingConditions, is_first: bool) -> String {
+/// Returns `a run continued after mend#1`.
+fn start_words(conditions: &StartingConditions, is_first: bool) -> String {
     match (conditions, conditions.source()) {
         (StartingConditions::Fresh { rehearsal: true, .. }, _) => "a rehearsal started".to_owned(),
         (_, None) if is_first => "a run started at the first codon".to_owned(),
@@ -510,8 +518,8 @@ fn started(conditions: &StartingConditions, is_first: bool) -> String {
     }
 }
 
-/// `undo: the files went back to checkpoint 77b0e2c1d4 of mend#1`
-fn went_back(back: &PendingRollback) -> String {
+/// Returns `undo: the files went back to checkpoint 77b0e2c1d4 of mend#1`.
+fn rollback_words(back: &PendingRollback) -> String {
     let typed = back
         .operation
         .as_ref()
@@ -527,11 +535,11 @@ fn went_back(back: &PendingRollback) -> String {
     format!("{who} the files went back to checkpoint {sha} of {codon}")
 }
 
-impl LineSink for Heard {
+impl LineSink for JournalFacts {
     fn line(&mut self, line: TailLine<'_>) -> io::Result<()> {
-        // A line of a newer version is no part of this report.
+        // A line that only a newer version understands is left out.
         if let Ok(entry) = JournalEntry::from_json(line.bytes) {
-            self.take(&entry);
+            self.add(&entry);
         }
         Ok(())
     }
@@ -541,7 +549,7 @@ impl LineSink for Heard {
     }
 }
 
-/// Returns how long a question waited for its answer, where that is worth a word: `, after 18s`.
+/// Returns how long a question waited for its answer, such as `, after 18s`; empty below a second.
 pub(super) fn after_words(waited: Option<Duration>) -> String {
     let waited = waited.filter(|waited| *waited >= Duration::from_secs(1));
     waited.map_or_else(String::new, |waited| {

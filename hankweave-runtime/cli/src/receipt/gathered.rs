@@ -1,4 +1,4 @@
-//! Contents of a report, from the record alone.
+//! Contents of a report, gathered from the record: [`Receipt::new`] collects what the other modules of `receipt` find.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,9 +24,9 @@ use super::codons::{
     AskingReport, CodonReport, PlannedReport, asking, codons, not_started, permissions, planned,
 };
 use super::files::{FilesReport, LISTED};
-use super::from_journal::{Heard, Occasion, ReportedCrash, millis};
+use super::from_journal::{JournalFacts, Occasion, ReportedCrash, millis};
 use super::money::{MoneyReport, money};
-use super::occasions::with_waits;
+use super::occasions::all_occasions;
 use super::rollbacks::{RollbackReport, rollbacks};
 use super::terms::{LoopReport, loops};
 use crate::owning_task::OwningTask;
@@ -37,19 +37,22 @@ use crate::terminal::screen::one_line;
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Receipt {
-    /// Name of the hank, or of the directory.
+    /// Name of the task, of the hank, or of the directory.
     pub(super) name: String,
+    /// Description in the hank.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) description: Option<String>,
-    /// Id and name of the task whose run it is.
+    /// The task whose run it is, as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) task: Option<Value>,
     pub(super) state: RunState,
-    /// The files were rolled back since, so that the state is no longer that of the work.
+    /// The files were rolled back after the run, so that `state` no longer describes them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) is_taken_back: bool,
+    #[serde(rename = "isTakenBack")]
+    pub(super) is_rolled_back: bool,
     /// State in words, such as `paused (total budget of $5.0000 spent)`.
     pub(super) words: String,
+    /// Why the run ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cause: Option<String>,
     /// Time at which the report was requested.
@@ -57,42 +60,46 @@ pub(crate) struct Receipt {
     pub(super) at: Timestamp,
     /// Execution directory.
     pub(super) directory: PathBuf,
-    /// Newest run, and when it started.
+    /// Newest run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) run_id: Option<RunId>,
+    /// Start of the newest run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) run_began: Option<Timestamp>,
+    /// Number of recorded runs.
     pub(super) runs: usize,
-    /// Number of them since the one that started over, this one included.
+    /// Number of runs that continue one another up to the newest; earlier ones came before a run that started over at the first codon.
     pub(super) own_runs: usize,
+    /// Start of the first of `own_runs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) began: Option<Timestamp>,
+    /// End of the newest run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) ended: Option<Timestamp>,
-    /// The newest run crashed, so that it ended at that time at the earliest.
+    /// The newest run crashed, so that it ended at `ended` at the earliest.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) ended_is_lower_bound: bool,
-    /// Time at work of all runs, in milliseconds.
+    /// Time at work of `own_runs`, in milliseconds.
     pub(super) worked_ms: u64,
-    /// A crash took part of that time, so that it is unknown.
+    /// A part of that time is unknown because of a crash.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) worked_is_lower_bound: bool,
     /// Limit of the time at work of all runs, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) time_limit_ms: Option<u64>,
-    /// Time at work of the runs before the one that started over, in milliseconds, and whether a part of it is unknown.
+    /// Time at work of the runs before `own_runs`, in milliseconds, and whether a part of it is unknown.
     #[serde(skip)]
     pub(super) worked_before: (u64, bool),
     pub(super) codons: Vec<CodonReport>,
-    /// Each start of a codon, in order; the newest ones.
+    /// Newest starts of codons, in their order.
     pub(super) attempts: Vec<AttemptReport>,
-    /// Codons that are not listed because there are too many.
+    /// Number of codons that are not listed because there are too many.
     pub(super) more_codons: usize,
-    /// Entries of the plan that have not started.
+    /// Number of entries of the plan that have not started.
     pub(super) planned: usize,
-    /// Number of codons of the plan, and of those that are completed; each counts once.
+    /// Number of codons of the plan, and of the completed ones among them.
     pub(super) count: CodonCount,
-    /// Attempts that count no longer; what they cost stays spent.
+    /// Sums of the attempts that no longer count; their cost stays spent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) undone: Option<EarlierAttempts>,
     pub(super) files: FilesReport,
@@ -100,10 +107,10 @@ pub(crate) struct Receipt {
     pub(super) rollbacks: Vec<RollbackReport>,
     pub(super) money: MoneyReport,
     pub(super) occasions: Vec<Occasion>,
-    /// Last words and cost of each sentinel.
+    /// Last answer and cost of each sentinel.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) sentinels: BTreeMap<String, SentinelView>,
-    /// What a person should know besides.
+    /// Other sentences that a reader should know.
     pub(super) remarks: Vec<String>,
     /// Next steps, with the commands that can be typed.
     pub(super) next: NextSteps,
@@ -122,18 +129,24 @@ pub(crate) struct Receipt {
 }
 
 impl Receipt {
-    pub(super) fn new(execution: &Path, status: &StatusView<'_>, hank: Option<&Hank>, heard: Heard) -> Self {
-        let (run, own) = (status.state.runs.front(), thread::runs_of_history(status.state));
+    /// Gathers the contents. `facts` are those of the journal, `hank` that of the last run, if it can be read.
+    pub(super) fn new(
+        execution: &Path,
+        status: &StatusView<'_>,
+        hank: Option<&Hank>,
+        facts: JournalFacts,
+    ) -> Self {
+        let (run, own_runs) = (status.state.runs.front(), thread::runs_of_history(status.state));
         let meta = hank.and_then(|hank| hank.meta.as_ref());
-        let crash = heard.crash.as_ref();
-        let mut attempts = attempts(status, &heard, LISTED);
+        let crash = facts.crash.as_ref();
+        let mut attempts = attempts(status, &facts, LISTED);
         for attempt in &mut attempts {
             let name = attempt.agent.as_ref().and(attempt.agent_name.as_deref());
             let config = hank.zip(hank.and_then(|hank| hank.codon(attempt.codon.configured())));
             attempt.permissions = name.and_then(|name| permissions(name, config));
         }
-        let codons = codons(execution, status, hank, (&heard, &attempts));
-        let recorded = codons.len();
+        let codons = codons(execution, status, hank, &facts, &attempts);
+        let started = codons.len();
         let directory = RealDisk.real_path(execution);
         let directory = directory.unwrap_or_else(|_| execution.to_owned());
         let values = hank.map(|hank| thread::prompt_values(&directory, hank, status.state));
@@ -147,27 +160,27 @@ impl Receipt {
             description: meta.and_then(|meta| meta.description.clone()),
             state: match status.end_of_task() {
                 Some(end) if end.is_completed => RunState::Completed,
-                None if !status.live && has_failed(status) => RunState::Failed,
+                None if !status.live && task_has_failed(status) => RunState::Failed,
                 _ => status.drawn.state,
             },
-            is_taken_back: taken_back(status).is_some(),
+            is_rolled_back: undoing_rollback(status).is_some(),
             words: words(status),
-            sentinels: heard.view.sentinels.clone(),
+            sentinels: facts.view.sentinels.clone(),
             at: SystemClock.now(),
             cause: cause(status, crash),
             run_id: run.map(|run| run.run_id.clone()),
             run_began: run.map(|run| run.start_time),
             attempts,
             runs: status.state.runs.len(),
-            own_runs: own,
+            own_runs,
             began: status
                 .state
                 .runs
                 .iter()
-                .take(own)
+                .take(own_runs)
                 .next_back()
                 .map(|run| run.start_time),
-            // The record of a crash has the time at which it was found.
+            // For a crash the record has only the time at which it was noticed.
             ended: match status.drawn.state {
                 RunState::Crashed => crash.map(|crash| crash.life),
                 _ => run.and_then(|run| run.end_time),
@@ -176,46 +189,46 @@ impl Receipt {
             worked_ms: millis(status.worked_in_all()),
             worked_is_lower_bound: status.drawn.has_lost_time(),
             time_limit_ms: status.drawn.time_limit_ms,
-            worked_before: worked_before(status, own),
+            worked_before: worked_before(status, own_runs),
             count: status.drawn.codons,
             undone: status.drawn.undone.sum(),
-            more_codons: recorded.saturating_sub(LISTED),
-            planned: status.state.execution_plan.len().saturating_sub(recorded),
-            // The newest codons show best how far the run is.
-            codons: codons.into_iter().skip(recorded.saturating_sub(LISTED)).collect(),
+            more_codons: started.saturating_sub(LISTED),
+            planned: status.state.execution_plan.len().saturating_sub(started),
+            // Of too many codons, the newest are listed.
+            codons: codons.into_iter().skip(started.saturating_sub(LISTED)).collect(),
             files: FilesReport::of(execution, status),
             rollbacks: rollbacks(execution, status),
-            money: money(status, &heard.view),
+            money: money(status, &facts.view),
             remarks: remarks(status),
             next: status.next_steps(),
-            asking: asking(status, hank, &heard, values.as_ref()),
+            asking: asking(status, hank, &facts, values.as_ref()),
             keeps_a_part: hank
                 .is_some_and(|hank| hank.codons().any(|codon| !codon.checkpointed_files.is_empty())),
-            after_next: planned(status, status.after_next(), hank, (values.as_ref(), &heard.view)),
-            not_started: planned(status, not_started(status), hank, (values.as_ref(), &heard.view)),
+            after_next: planned(status, status.after_next(), hank, values.as_ref(), &facts.view),
+            not_started: planned(status, not_started(status), hank, values.as_ref(), &facts.view),
             loops: hank.map_or_else(Vec::new, loops),
             directory,
-            occasions: with_waits(heard, status),
+            occasions: all_occasions(facts, status),
         }
     }
 }
 
-/// Returns the time at work of the runs before the newest `own` ones, in milliseconds, and whether a part of it is unknown.
-fn worked_before(status: &StatusView<'_>, own: usize) -> (u64, bool) {
-    let before = status.state.runs.iter().skip(own);
+/// Returns the time at work of the runs before the newest `own_runs`, in milliseconds, and whether a part of it is unknown.
+fn worked_before(status: &StatusView<'_>, own_runs: usize) -> (u64, bool) {
+    let before = status.state.runs.iter().skip(own_runs);
     before.fold((0, false), |(sum, is_lost), run| {
         let sum = millis(status.worked(run)).saturating_add(sum);
         (sum, is_lost || status.lost_time(run))
     })
 }
 
-/// Whether the task failed whose run this is.
-fn has_failed(status: &StatusView<'_>) -> bool {
+/// Whether the run is of a task that has failed.
+fn task_has_failed(status: &StatusView<'_>) -> bool {
     let task = status.task.as_ref();
     task.is_some_and(|task| task.status() == TaskStatus::Failed)
 }
 
-/// Returns the reason why the run ended. `None` for a run that was rolled back since, because its status names the rollback.
+/// Returns why the run ended. `None` after a rollback, because the status then names the rollback.
 fn cause(status: &StatusView<'_>, crash: Option<&ReportedCrash>) -> Option<String> {
     let crashed = || Some(format!("The run crashed: {}", crash?.words));
     let failed = || {
@@ -224,17 +237,17 @@ fn cause(status: &StatusView<'_>, crash: Option<&ReportedCrash>) -> Option<Strin
         newest.failure_reason()?.words().map(str::to_owned)
     };
     let cause = status.drawn.cause.clone().or_else(crashed);
-    // A run whose codon failed names that alone.
+    // The cause of the run may only name the codon that failed; adds why that failed.
     let cause = cause.map(|cause| match failed().filter(|why| !cause.contains(why)) {
         Some(why) => format!("{cause}: {why}"),
         None => cause,
     });
-    cause.filter(|_| taken_back(status).is_none())
+    cause.filter(|_| undoing_rollback(status).is_none())
 }
 
-/// Returns the rollback that has undone work since the newest run. A rollback after which everything is done has undone none, and neither has one
-/// that was undone itself.
-fn taken_back<'s>(status: &StatusView<'s>) -> Option<&'s PendingRollback> {
+/// Returns the rollback since the newest run, if it has undone work. A rollback after which everything is done has not, and neither has the undo of a
+/// rollback.
+fn undoing_rollback<'s>(status: &StatusView<'s>) -> Option<&'s PendingRollback> {
     let pending = status.state.pending_rollback.as_ref()?;
     if matches!(status.decision, Some(Decision::Done)) {
         return None;
@@ -244,10 +257,16 @@ fn taken_back<'s>(status: &StatusView<'s>) -> Option<&'s PendingRollback> {
         .as_ref()
         .and_then(|operation| operation.undoes.as_ref());
     let log = thread::operations(status.state);
-    let is_rollback = |known: &LoggedOperation<'_>| matches!(known, LoggedOperation::Recorded(operation) if Some(&operation.id) == undone && operation.is_rollback() && operation.undoes.is_none());
-    (!log.iter().any(is_rollback)).then_some(pending)
+    let is_undone_rollback = |known: &LoggedOperation<'_>| match known {
+        LoggedOperation::Recorded(operation) => {
+            Some(&operation.id) == undone && operation.is_rollback() && operation.undoes.is_none()
+        }
+        LoggedOperation::Run(_) => false,
+    };
+    (!log.iter().any(is_undone_rollback)).then_some(pending)
 }
 
+/// Returns the name of the directory.
 fn name_of(execution: &Path) -> String {
     let real = RealDisk
         .real_path(execution)
@@ -258,25 +277,25 @@ fn name_of(execution: &Path) -> String {
         .into_owned()
 }
 
-/// Returns the state of the run in words; of a task that ended in another way, that end.
+/// Returns the state of the run in words, preceded by the status of its task where that is another one, and followed by a rollback since.
 fn words(status: &StatusView<'_>) -> String {
-    let ended = match status.state.runs.front() {
+    let of_run = match status.state.runs.front() {
         Some(run) => status.state_words(run),
         None => status.drawn.state_words(),
     };
-    let failed = status
+    let task = status
         .task
         .as_ref()
         .filter(|task| !status.live && (status.drawn.state != RunState::Failed || task.is_pending()));
     let is_here = status.went_on().is_none();
-    let words = match (status.end_of_task(), failed.map(OwningTask::status)) {
-        (_, Some(task)) if !is_here => format!("{task} elsewhere (its newest run here: {ended})"),
-        (Some(end), _) => format!("{} (its run: {ended})", end.words),
-        (None, Some(TaskStatus::Failed)) => format!("failed (its run: {ended})"),
-        (None, Some(TaskStatus::Pending)) => format!("pending (its run: {ended})"),
-        (None, _) => ended,
+    let words = match (status.end_of_task(), task.map(OwningTask::status)) {
+        (_, Some(task)) if !is_here => format!("{task} elsewhere (its newest run here: {of_run})"),
+        (Some(end), _) => format!("{} (its run: {of_run})", end.words),
+        (None, Some(TaskStatus::Failed)) => format!("failed (its run: {of_run})"),
+        (None, Some(TaskStatus::Pending)) => format!("pending (its run: {of_run})"),
+        (None, _) => of_run,
     };
-    match taken_back(status) {
+    match undoing_rollback(status) {
         Some(back) => {
             let sha = back.source.checkpoint_sha.short();
             let undone = back
@@ -290,6 +309,7 @@ fn words(status: &StatusView<'_>) -> String {
     }
 }
 
+/// Returns the remarks: about the task first, then about left-out files, odd parts of the record, and a shortened journal.
 fn remarks(status: &StatusView<'_>) -> Vec<String> {
     let absent = status.absent_worker();
     let absent = absent.map(|absent| format!("The task is running: {}.", absent.in_short()));

@@ -1,4 +1,4 @@
-//! The report as one page without scripts.
+//! The report as one HTML page without scripts, for `hankweave report --html`.
 
 use pulldown_cmark::{Event, Options, Parser, html};
 
@@ -8,7 +8,7 @@ const STYLE: &str = "body{max-width:60rem;margin:2rem auto;padding:0 1rem;font:1
 
 /// Returns a page of a Markdown text.
 pub(super) fn page(title: &str, markdown: &str) -> String {
-    // The text holds no HTML; should it ever, that is shown and not obeyed.
+    // The Markdown of a report contains no HTML. Should it ever, the HTML is shown as text.
     let events = Parser::new_ext(markdown, Options::ENABLE_TABLES).map(|event| match event {
         Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
         other => other,

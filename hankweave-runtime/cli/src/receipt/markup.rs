@@ -1,11 +1,11 @@
-//! Markup of a report: texts of others within Markdown, and Markdown as a terminal shows it.
+//! Markup of a report: puts texts of agents and users into Markdown so that none of them is markup, and removes these escapes for a terminal.
 
 use crate::terminal::screen::{one_line, with_offset_times};
 
-/// Names that a sentence lists.
+/// Largest number of names that a sentence lists.
 pub(super) const NAMED: usize = 6;
 
-/// Escapes text of others within a line, so that none of it is markup.
+/// Escapes text of an agent or a user for one line, so that none of the text is markup.
 pub(super) fn plain(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in one_line(text).chars() {
@@ -34,6 +34,7 @@ pub(super) fn with_ids(text: &str) -> String {
     parts.collect::<Vec<_>>().join(between)
 }
 
+/// Escapes text, and formats ids of iterations such as `mend#1` as code.
 fn with_iterations(mut rest: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "_-#".contains(c);
     let is_id = |word: &str| {
@@ -53,7 +54,7 @@ fn with_iterations(mut rest: &str) -> String {
     written
 }
 
-/// Returns names as code, the first of them: `a`, `b` and 3 more.
+/// Returns a list of the first names, as code: `a`, `b` and 3 more.
 pub(super) fn named<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
     let more = names.len().saturating_sub(NAMED);
     let listed = names.take(NAMED).map(code).collect::<Vec<_>>().join(", ");
@@ -63,9 +64,11 @@ pub(super) fn named<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String
     }
 }
 
-/// Returns the report as a terminal shows it: without the backslashes that keep texts of others from being markup.
+/// Returns the report for a terminal: without the backslashes of [`plain`]. Within code, which is what lies between two fences of equally many backticks,
+/// backslashes are text and stay.
 pub(super) fn unescaped(markdown: &str) -> String {
     let mut shown = String::with_capacity(markdown.len());
+    // `fence` is the number of backticks that opened the current code; 0 outside of code.
     let (mut rest, mut fence) = (markdown, 0);
     while let Some(first) = rest.chars().next() {
         let run = rest.chars().take_while(|c| *c == '`').count();
@@ -91,7 +94,7 @@ pub(super) fn unescaped(markdown: &str) -> String {
     shown
 }
 
-/// Removes the marks of Markdown that come in pairs from the text of an agent: in a table of text they are of no use.
+/// Removes paired marks of Markdown from the text of an agent, which a table could only show as they are.
 pub(super) fn without_marks(text: &str) -> String {
     ["**", "`"].iter().fold(text.to_owned(), |text, mark| {
         let is_paired = text.matches(mark).count() % 2 == 0;
@@ -99,7 +102,7 @@ pub(super) fn without_marks(text: &str) -> String {
     })
 }
 
-/// Formats text of others as code, in a fence that is longer than any within.
+/// Formats text as code, in a fence that is longer than any within the text.
 pub(super) fn code(text: &str) -> String {
     let text = one_line(text);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);

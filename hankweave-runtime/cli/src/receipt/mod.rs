@@ -1,8 +1,8 @@
-//! `hankweave report`: report of a directory's runs, for people who were not there (CLI-44).
+//! `hankweave report`: report of a directory's runs, for people who did not watch them (CLI-44).
 //!
-//! A [`Receipt`] is the data of a report: what the state document says, with what only the journal knows ([`Heard`]). `markdown`, `html` and `markup`
-//! draw it. The command prints it, the page shows it, and a run leaves it as `.hankweave/report.md` when it waits for a person ([`Listening`]) and
-//! when it ends ([`write()`]).
+//! A [`Receipt`] is the data of a report: what the state document says, with what only the journal knows ([`JournalFacts`]). `markdown`, `html` and
+//! `markup` turn the data into text. The command prints the report, the page shows it, and a run writes it to `.hankweave/report.md` when the run waits
+//! for a person ([`ReportFollower`]) and when it ends ([`write()`]).
 
 mod attempts;
 mod checks;
@@ -33,7 +33,7 @@ use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use hankweave_runtime::world::disk::{Disk, IoError, RealDisk, replace};
 use hankweave_runtime::{ExecutionDir, RunReport, RunTexts};
 
-pub(crate) use from_journal::Heard;
+pub(crate) use from_journal::JournalFacts;
 use gathered::Receipt;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -47,10 +47,10 @@ use crate::terminal::output;
 use crate::terminal::screen::{columns_of_output, print};
 use crate::validate::describe;
 
-/// Longest journal, in bytes, that is read for a report that no user has asked for by name: half a second of reading.
+/// Longest journal, in bytes, that is read for a report without the command `report`, such as the page's: half a second of reading.
 const MOST_UNASKED: u64 = 64 << 20;
 
-/// Longest journal, in bytes, that is read when a run starts, so that nothing is left to read when the run ends: a time that no user notices.
+/// Longest journal, in bytes, that is read when a run starts, so that it need not be read when the run ends. No user notices the time of that.
 const MOST_AT_START: u64 = 2 << 20;
 
 /// Name of the report in `.hankweave`.
@@ -59,7 +59,7 @@ const REPORT: &str = "report.md";
 /// Prints the report of a run from its record (CLI-44).
 pub(crate) fn report(global: &Global, args: &ReportArgs) -> Result<ExitCode, CliError> {
     let execution = &args.execution.execution;
-    // Only a command that a user waits for asks the registry; other reports say what the files say.
+    // Asks the registry about a task, since the user waits for this command; other reports say what the files say.
     let task = OwningTask::of(execution).map(OwningTask::looked_up);
     print_report(global, execution, task, args.html)
 }
@@ -79,7 +79,7 @@ pub(crate) fn print_report(
     let is_terminal = columns_of_output().is_some();
     let text = match html {
         true => html::page(&receipt.name, &markdown),
-        // A terminal shows Markdown as it stands, with its escapes.
+        // A terminal would show the escapes of Markdown.
         false if is_terminal => markup::unescaped(&markdown),
         false => markdown,
     };
@@ -87,18 +87,18 @@ pub(crate) fn print_report(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Follows a run: collects what its report needs, writes `report.md` whenever the run begins to wait for a person, and removes it when the run
-/// continues.
+/// Task that follows a run: collects what the report needs, writes `report.md` whenever the run begins to wait for a person, and removes `report.md` when
+/// the run continues.
 #[derive(Debug)]
-pub(crate) struct Listening(AbortOnDropHandle<Option<Heard>>);
+pub(crate) struct ReportFollower(AbortOnDropHandle<Option<JournalFacts>>);
 
-impl Listening {
-    /// Starts to follow a run. What is recorded already is read first, unless that is much: then [`Listening::end`] returns `None`.
+impl ReportFollower {
+    /// Starts to follow a run. Reads the journal so far, unless that is long: then [`ReportFollower::end`] returns `None`.
     pub(crate) fn start(world: &World, execution: &Path, mut events: Subscription) -> Self {
         let is_short = crate::state::journal_bytes(execution).is_ok_and(|bytes| bytes <= MOST_AT_START);
-        // An event between the subscription and this reading comes twice, which `Heard` notices.
-        let mut heard = match is_short {
-            true => Heard::of(execution).ok(),
+        // An event that comes between the subscription and this reading comes twice; the second one changes nothing in `JournalFacts`.
+        let mut facts = match is_short {
+            true => JournalFacts::of(execution).ok(),
             false => None,
         };
         let (disk, blocking, execution) = (Arc::clone(&world.disk), world.blocking, execution.to_owned());
@@ -106,19 +106,19 @@ impl Listening {
             loop {
                 let entries = match events.next().await {
                     Ok(Some(Delivery::Events(entries))) => entries,
-                    // Nothing is lost: the next events come from the journal.
+                    // A subscriber that lags gets the missed events from the journal next.
                     Ok(Some(Delivery::Lagged)) => continue,
-                    Ok(None) => return heard,
+                    Ok(None) => return facts,
                     Err(_) => return None,
                 };
-                if let Some(heard) = &mut heard {
-                    entries.values().for_each(|entry| heard.take(entry));
+                if let Some(facts) = &mut facts {
+                    entries.values().for_each(|entry| facts.add(entry));
                 }
                 let execution = execution.clone();
-                // Awaited, so that the file is as it should be before the report of the end is written.
+                // Awaited, so that this cannot overwrite or remove the report of the end.
                 match waits_after(entries.values()) {
                     Some(true) => {
-                        let known = heard.clone();
+                        let known = facts.clone();
                         blocking.run(move || write(&execution, known)).await;
                     }
                     Some(false) => {
@@ -131,8 +131,8 @@ impl Listening {
         })))
     }
 
-    /// Returns what was heard up to the end; `None` when the journal has to be read.
-    pub(crate) async fn end(self) -> Option<Heard> {
+    /// Returns the facts up to the end; `None` if the journal has to be read.
+    pub(crate) async fn end(self) -> Option<JournalFacts> {
         self.0.await.ok()?
     }
 }
@@ -162,12 +162,12 @@ fn waits_for_person(event: &Event) -> Option<bool> {
 /// Writes the report of a run that has ended, or waits for a person, next to its record, and returns its path; `None`, with a warning, when that
 /// fails.
 ///
-/// The file is written past the run's disk, which would put it back when an agent removes it (P11): another report can be made from the record at any
-/// time.
-pub(crate) fn write(execution: &Path, heard: Option<Heard>) -> Option<PathBuf> {
+/// The file is written without the run's [`Disk`], which would put it back when an agent removes it (P11). That is not needed: the report can be made
+/// again from the record.
+pub(crate) fn write(execution: &Path, facts: Option<JournalFacts>) -> Option<PathBuf> {
     let path = report_path(execution);
-    let gathered = gather(execution, OwningTask::of(execution), MOST_UNASKED, heard);
-    let written = gathered.and_then(|receipt| {
+    let receipt = gather(execution, OwningTask::of(execution), MOST_UNASKED, facts);
+    let written = receipt.and_then(|receipt| {
         let text = markdown::markdown(&receipt);
         replace(&RealDisk, &path, text.as_bytes())
             .map_err(|error| CliError::from_error(CliErrorKind::Io, &IoError::at("write", &path)(error)))
@@ -181,8 +181,8 @@ pub(crate) fn write(execution: &Path, heard: Option<Heard>) -> Option<PathBuf> {
     }
 }
 
-/// Removes `report.md`, which says nothing of a run that works. `disk` has to be that of the run, which puts back files of the record that are
-/// removed past it.
+/// Removes `report.md`, which is out of date once a run works. `disk` has to be the run's: it puts back files of the record that are removed in another
+/// way.
 fn remove(disk: &dyn Disk, execution: &Path) {
     // A missing file is as good as a removed one.
     let _ = disk.remove_file(&report_path(execution));
@@ -199,8 +199,8 @@ pub(crate) fn has_record(execution: &Path) -> bool {
     RealDisk.metadata(&state_dir).is_ok()
 }
 
-/// Returns the report in a line; `None` where no run is recorded, or the record cannot be read. `budget` is that of the next run, where it differs
-/// from the last one's.
+/// Returns the report in a line; `None` if no run is recorded, or if the record cannot be read. `budget` is the next run's total budget, if it differs from
+/// the last run's.
 pub(crate) fn in_short(execution: &Path, budget: Option<Usd>) -> Option<String> {
     if !has_record(execution) {
         return None;
@@ -238,13 +238,12 @@ pub(crate) fn recorded(execution: &Path) -> Result<RunReport, CliError> {
     })
 }
 
-/// Gathers the data of a report. What only the journal knows comes from `heard`, or is read from the journal; one of more than `most` bytes is not
-/// read, and a remark in the report says so.
+/// Gathers the data of a report. Without `facts`, the journal is read; a journal of more than `most` bytes is not, and a remark in the report says so.
 fn gather(
     execution: &Path,
     task: Option<OwningTask>,
     most: u64,
-    heard: Option<Heard>,
+    facts: Option<JournalFacts>,
 ) -> Result<Receipt, CliError> {
     let state = crate::state::read_execution(execution)?;
     let (newest_run, checkpoints) = (None, None);
@@ -253,18 +252,18 @@ fn gather(
     let mut status = StatusView::whole(execution, &state, &thread, hank.as_ref(), task)?;
     // The report is sent to people whose shell is not in this folder.
     status.hints = HintCommands::from_anywhere(execution);
-    let is_read = heard.is_some() || crate::state::journal_bytes(execution)? <= most;
-    let mut heard = match heard {
-        Some(heard) => heard,
-        None if is_read => Heard::of(execution)?,
-        None => Heard::default(),
+    let has_facts = facts.is_some() || crate::state::journal_bytes(execution)? <= most;
+    let mut facts = match facts {
+        Some(facts) => facts,
+        None if has_facts => JournalFacts::of(execution)?,
+        None => JournalFacts::default(),
     };
-    // The crash of a process without a successor is found by its absence: no event says it.
+    // A crash that no later run has recorded yet has no event: its process is missing.
     if let Some(crash) = &status.crash {
-        heard.take_crash(crash, SystemClock.now());
+        facts.add_unseen_crash(crash, SystemClock.now());
     }
-    let mut receipt = Receipt::new(execution, &status, hank.as_ref(), heard);
-    if !is_read {
+    let mut receipt = Receipt::new(execution, &status, hank.as_ref(), facts);
+    if !has_facts {
         let whole = status.hints.command("report");
         let remark = format!("The journal is long: {whole} also says what agents and checks said.");
         receipt.remarks.push(remark);

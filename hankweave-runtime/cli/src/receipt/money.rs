@@ -1,4 +1,4 @@
-//! Money of a report, by model and by what is none of a model.
+//! Money of a report: spending by model, and in rows of their own what is known of no model.
 
 use std::collections::BTreeMap;
 
@@ -9,33 +9,40 @@ use serde::Serialize;
 
 use crate::status::StatusView;
 
-/// Rows of the spending that is none of a model in a codon that counts.
+/// Name of the row of sentinels' spending.
 pub(super) const SENTINELS: &str = "sentinels";
 
+/// Name of the row of spending before the run that started over at the first codon.
 pub(super) const BEFORE: &str = "runs before the one that started over";
 
+/// Name of the row of all other spending.
 pub(super) const OTHERS: &str = "attempts that are not listed";
 
+/// Spending of the runs in a directory.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct MoneyReport {
+    /// Total spending.
     pub(super) spent: Usd,
-    /// Part of it that counts against the limit.
+    /// Part of the total that counts against the limit.
     pub(super) counted: Usd,
-    /// Part of it from before the run that started over.
+    /// Part of the total from before the run that started over.
     pub(super) before: Usd,
+    /// Whether more was spent than is known.
     pub(super) at_least: bool,
     /// Whether more counts against the limit than is known.
     pub(super) counted_at_least: bool,
+    /// Total budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) limit: Option<Usd>,
-    /// Option of the command line that set the limit; without it that of the hank.
+    /// Option of the command line that set the limit; `None` if the hank did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) limited_by: Option<String>,
-    /// Spending by model, and in rows of their own what is none of a model; the rows add up.
+    /// Spending by model, with the rows [`SENTINELS`], [`BEFORE`] and [`OTHERS`]; all rows add up to `spent`.
     pub(super) by_model: BTreeMap<String, ModelReport>,
 }
 
+/// A row of the spending.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ModelReport {
@@ -44,7 +51,8 @@ pub(super) struct ModelReport {
     pub(super) tokens: TokenUsage,
 }
 
-pub(super) fn money(status: &StatusView<'_>, heard: &RunView) -> MoneyReport {
+/// Sums up the spending. `view` has the attempts, `status` the totals of the record.
+pub(super) fn money(status: &StatusView<'_>, view: &RunView) -> MoneyReport {
     let mut by_model: BTreeMap<String, ModelReport> = BTreeMap::new();
     let mut add = |name: &str, cost: Usd, at_least: bool, tokens: TokenUsage| {
         if cost > Usd::ZERO || at_least || tokens != TokenUsage::ZERO {
@@ -61,7 +69,7 @@ pub(super) fn money(status: &StatusView<'_>, heard: &RunView) -> MoneyReport {
             .model
             .as_deref()
             .or(item.and_then(|item| item.model.as_deref()));
-        // One that a crash interrupted may have been in the middle of an answer, unless its agent had not started.
+        // An agent that a crash interrupted may have been in the middle of an answer, which costs more than is known. During set-up no agent had started.
         let is_cut_off = attempt.state == AttemptState::Crashed && attempt.ended.is_none() && !in_set_up;
         let of_agent = (attempt.at_least && !attempt.sentinels_at_least) || is_cut_off;
         add(
@@ -73,21 +81,21 @@ pub(super) fn money(status: &StatusView<'_>, heard: &RunView) -> MoneyReport {
         let of_sentinels = attempt.sentinels_at_least;
         add(SENTINELS, attempt.sentinels, of_sentinels, TokenUsage::ZERO);
     };
-    for item in heard.items.values() {
+    for item in view.items.values() {
         let attempts = item.attempts.values();
         attempts.for_each(|attempt| add_attempt(attempt, Some(item)));
     }
-    for undone in heard.undone.newest.values() {
-        add_attempt(&undone.attempt, heard.items.get(&undone.item));
+    for undone in view.undone.newest.values() {
+        add_attempt(&undone.attempt, view.items.get(&undone.item));
     }
-    let earlier = heard.items.values().filter_map(|item| item.earlier);
-    for earlier in earlier.chain(heard.undone.earlier) {
+    let earlier = view.items.values().filter_map(|item| item.earlier);
+    for earlier in earlier.chain(view.undone.earlier) {
         add(OTHERS, earlier.cost, earlier.at_least, earlier.tokens);
     }
     let (known, newest) = (&status.drawn.money, status.state.runs.front());
     add(BEFORE, known.before, known.before_at_least, TokenUsage::ZERO);
     let spent = status.state.total_spend();
-    // The view knows the attempts of the plan as it is; the rest belongs to earlier plans.
+    // The view knows only the attempts of the current plan; the rest belongs to earlier plans.
     let listed = by_model.values().fold(Usd::ZERO, |sum, model| sum + model.cost);
     let rest = spent.saturating_sub(listed);
     if rest > Usd::ZERO {
@@ -100,7 +108,7 @@ pub(super) fn money(status: &StatusView<'_>, heard: &RunView) -> MoneyReport {
         before: known.before,
         at_least: status.costs_at_least(),
         counted_at_least: known.at_least
-            // What the task has cost was before a run that started over.
+            // The unknown cost of a task does not count after a run that started over.
             || (status.task_costs_at_least() && known.before == Usd::ZERO)
             || newest.is_some_and(|run| run.spends_at_least()),
         limit: known.limit,

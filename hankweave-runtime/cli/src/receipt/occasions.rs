@@ -1,4 +1,5 @@
-//! Occasions of a report in their order: those of the journal, the waits, and the answers that only a task has.
+//! Section "What happened" of a report: occasions from the journal, waits, and the answers and steps of users that only a task has, in the order of their
+//! times.
 
 use std::time::Duration;
 
@@ -7,20 +8,20 @@ use hankweave_core::time::{SHORTEST_WAIT, short_duration};
 use hankweave_core::view::WaitKind;
 use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 
-use super::from_journal::{Heard, Occasion, after_words, millis};
+use super::from_journal::{JournalFacts, Occasion, after_words, millis};
 use crate::owning_task::{GateAnswer, OwningTask};
 use crate::status::StatusView;
 
-/// Occasions with the waits among them, each with its length.
-pub(super) fn with_waits(heard: Heard, status: &StatusView<'_>) -> Vec<Occasion> {
+/// Returns all occasions in their order.
+pub(super) fn all_occasions(facts: JournalFacts, status: &StatusView<'_>) -> Vec<Occasion> {
     let now = SystemClock.now();
-    let waits = heard.waits().filter(|wait| wait.kind != WaitKind::Approval);
+    let waits = facts.waits().filter(|wait| wait.kind != WaitKind::Approval);
     let waits = waits.filter_map(|wait| {
         let codon = wait.codon.as_ref().map(CodonId::as_str);
         let who = codon.or(wait.item.as_deref()).unwrap_or("the run");
         let lasts = status.live && wait.to.is_none_or(|to| to > now);
         let length = wait.to.map(|to| to.since(wait.from)).filter(|_| !lasts);
-        // There was no wait if a fallback or the end of the run followed at once.
+        // A wait that a fallback or the end of the run has ended at once is no wait.
         let is_for_clock = matches!(wait.kind, WaitKind::Limit | WaitKind::Retry);
         if is_for_clock && length.is_some_and(|length| length < SHORTEST_WAIT) {
             return None;
@@ -28,6 +29,7 @@ pub(super) fn with_waits(heard: Heard, status: &StatusView<'_>) -> Vec<Occasion>
         let what = match wait.kind {
             WaitKind::Limit => "for the end of a usage limit",
             WaitKind::Background => "for background work",
+            // A suspended run has words of its own below; approvals are left out above.
             WaitKind::Suspended | WaitKind::Retry | WaitKind::Approval => "before another attempt",
         };
         let words = match (wait.kind, length, wait.to) {
@@ -48,7 +50,7 @@ pub(super) fn with_waits(heard: Heard, status: &StatusView<'_>) -> Vec<Occasion>
         })
     });
     let mut occasions: Vec<Occasion> = waits.collect();
-    occasions.extend(heard.occasions);
+    occasions.extend(facts.occasions);
     occasions.extend(answers_of_task(status));
     let steps = status
         .task

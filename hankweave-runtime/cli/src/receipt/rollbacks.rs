@@ -1,4 +1,4 @@
-//! Rollbacks of a report: the files that each changed, and the checkpoint that holds what they replaced.
+//! Rollbacks of a report: the files that each rollback changed, and the safety checkpoint with the files that were replaced.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,10 +16,10 @@ use super::files::FileReport;
 use crate::status::StatusView;
 use crate::terminal::shell::word;
 
-/// Rollbacks that a report lists, the newest ones.
+/// Largest number of rollbacks that a report lists; older ones are left out.
 const LISTED: usize = 20;
 
-/// Files of a rollback that a report names.
+/// Largest number of files of a rollback that a report names.
 const NAMED: usize = 40;
 
 /// A rollback, an undo or a restore.
@@ -28,30 +28,30 @@ const NAMED: usize = 40;
 pub(super) struct RollbackReport {
     /// Id of its operation.
     pub(super) operation: String,
-    /// Command that asked for it; `run` for a run that began with it.
+    /// Command of the rollback; [`Operation::BY_A_RUN`] for a run that began with the rollback.
     pub(super) command: String,
     pub(super) at: Timestamp,
-    /// Checkpoint of the files afterwards.
+    /// Checkpoint that was restored.
     pub(super) to: CheckpointSha,
-    /// Codon after whose end that is.
+    /// Codon after which `to` was made; `None` for the checkpoint before the first codon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) after_codon: Option<CodonId>,
-    /// Number of files that it changed.
+    /// Number of files that the rollback changed.
     pub(super) count: u64,
-    /// The first of them, ordered by path.
+    /// First of the changed files, ordered by path.
     pub(super) changes: Vec<FileReport>,
-    /// Checkpoint that holds what it replaced.
+    /// Checkpoint with the files that were replaced; `None` if no file was changed, or a cleanup has removed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) safety: Option<CheckpointSha>,
-    /// Command that prints a file of that, once it is named in the place of FILE.
+    /// Command that prints a file of `safety`, which the user names in place of FILE.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) prints: Option<String>,
-    /// Command that rolls back to that checkpoint; `None` in a task, where only the worker rolls back.
+    /// Command that rolls back to `safety`; `None` in a task, where only the worker rolls back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) brings_back: Option<String>,
-    /// Codons that started since, whose work that command undoes.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) takes_back: Vec<CodonId>,
+    /// Codons that started since the rollback; the command in `brings_back` undoes their work.
+    #[serde(rename = "takesBack", skip_serializing_if = "Vec::is_empty")]
+    pub(super) also_undoes: Vec<CodonId>,
 }
 
 /// Returns the newest rollbacks, in their order.
@@ -67,7 +67,7 @@ pub(super) fn rollbacks(execution: &Path, status: &StatusView<'_>) -> Vec<Rollba
     let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
     let history = GitHistory::open(&repository).ok().flatten();
     let real = RealDisk.real_path(&repository).unwrap_or(repository);
-    let gone = state.removed_checkpoints();
+    let removed = state.removed_checkpoints();
     let shown = shown.into_iter();
     shown
         .map(|operation| {
@@ -75,13 +75,12 @@ pub(super) fn rollbacks(execution: &Path, status: &StatusView<'_>) -> Vec<Rollba
                 .as_ref()
                 .and_then(|history| changes(history, state, operation));
             let before = &operation.before.checkpoint_sha;
-            let safety = (operation.files > 0 && !gone.contains(before)).then(|| before.clone());
+            let safety = (operation.files > 0 && !removed.contains(before)).then(|| before.clone());
             let command = |sha: &CheckpointSha| format!("rollback --to {}", sha.short());
-            // In a task the worker goes back, not a user.
             let brings_back = safety.as_ref().filter(|_| status.task.is_none());
-            let takes_back = brings_back.map_or_else(Vec::new, |_| begun_since(status, operation.at));
+            let also_undoes = brings_back.map_or_else(Vec::new, |_| begun_since(status, operation.at));
             RollbackReport {
-                takes_back,
+                also_undoes,
                 operation: operation.id.clone(),
                 command: operation.command.clone(),
                 at: operation.at,
@@ -116,8 +115,8 @@ fn begun_since(status: &StatusView<'_>, at: Timestamp) -> Vec<CodonId> {
     ids
 }
 
-/// Returns the files that an operation changed, according to its checkpoints. Files that it left alone differ between these as well: those that were
-/// changed after the codon ended.
+/// Returns the files that an operation changed. Its checkpoints may differ in more files than it changed: in those that were changed after the codon had
+/// ended, which a rollback leaves alone.
 fn changes(history: &GitHistory, state: &HankweaveState, operation: &Operation) -> Option<Vec<PathChange>> {
     if operation.files == 0 {
         return None;
@@ -128,8 +127,8 @@ fn changes(history: &GitHistory, state: &HankweaveState, operation: &Operation) 
     if is_exact(&all) {
         return Some(all);
     }
-    let left = thread::end_at(state, before);
-    let since = left.and_then(|left| history.diff(left, &before.checkpoint_sha).ok());
+    let codon_end = thread::end_at(state, before);
+    let since = codon_end.and_then(|end| history.diff(end, &before.checkpoint_sha).ok());
     let spared: BTreeSet<_> = since.into_iter().flatten().map(|change| change.path).collect();
     let others = all.iter().filter(|change| !spared.contains(&change.path));
     let others: Vec<PathChange> = others.cloned().collect();

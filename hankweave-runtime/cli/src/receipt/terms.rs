@@ -1,4 +1,5 @@
-//! Terms of codons in a report: set-up, approval, requirements and session; and the ends of loops.
+//! Terms of a report, which are what the hank demands of a codon besides its prompt: set-up, approval, required changes, session, limits. And when loops
+//! end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
@@ -10,7 +11,7 @@ use hankweave_core::view::prompt_excerpt;
 use serde::Serialize;
 
 use super::checks::at_try;
-use super::from_journal::Heard;
+use super::from_journal::JournalFacts;
 use super::markup::{code, plain, with_ids};
 use crate::validate::{asked_of_loop, limits_of_codon, limits_of_container, until};
 
@@ -19,12 +20,12 @@ use crate::validate::{asked_of_loop, limits_of_codon, limits_of_container, until
 pub(super) struct LoopReport {
     id: LoopId,
     name: String,
-    /// End of the loop, in words.
+    /// When the loop ends, in words.
     until: String,
     /// Limits of all its iterations together, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<String>,
-    /// Other requests: when it pauses without a change, and what it archives.
+    /// Other settings, in words: when the loop pauses without a change, and what it archives.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     asks: Vec<String>,
 }
@@ -36,13 +37,13 @@ pub(super) struct CodonTerms {
     /// Steps of its rig.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     set_up: Vec<SetUpStep>,
-    /// Answer with which it could start, or not.
+    /// Answer to the question for approval, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<String>,
-    /// Effects that it must have to be a success.
+    /// Effects without which the codon fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     requires: Option<RequiresReport>,
-    /// Codon whose session it starts with a copy of.
+    /// Codon whose session is copied for the start of this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     forks: Option<CodonId>,
     /// Limits of its own, in words.
@@ -51,10 +52,10 @@ pub(super) struct CodonTerms {
     /// Effort of its model.
     #[serde(skip_serializing_if = "Option::is_none")]
     effort: Option<String>,
-    /// Options of its agent that the scripted agent does not have, which worked.
+    /// Options in the hank that did nothing, because the scripted agent worked.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_out: Option<String>,
-    /// The run continues after its failure.
+    /// The run continues if the codon fails.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     ignores_failure: bool,
 }
@@ -67,7 +68,7 @@ enum SetUpStep {
         from: String,
         to: String,
     },
-    /// Command, cut.
+    /// Beginning of a command.
     Runs(String),
 }
 
@@ -75,11 +76,12 @@ enum SetUpStep {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct RequiresReport {
+    /// The effects in words.
     words: String,
-    /// Whether it had them; absent where it ended before that was looked at.
+    /// Whether the codon had them; `None` if that was not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     met: Option<bool>,
-    /// Number of the prompt in the newest attempt, from 1.
+    /// Number of the prompt in the newest attempt, from 1, after which the effects were last checked.
     #[serde(rename = "try")]
     number: u32,
     /// Number of times in all attempts that its agent was reminded of missing requirements.
@@ -134,33 +136,38 @@ impl LoopReport {
 }
 
 impl CodonTerms {
-    /// Returns the terms of a record.
-    pub(super) fn of(config: Option<(&Hank, &CodonConfig)>, record: &CodonExecution, heard: &Heard) -> Self {
+    /// Returns the terms of a codon. `config` is the hank with the codon's entry, if they are known.
+    pub(super) fn of(
+        config: Option<(&Hank, &CodonConfig)>,
+        record: &CodonExecution,
+        facts: &JournalFacts,
+    ) -> Self {
         let codon = config.map(|(_, codon)| codon);
         Self {
             set_up: codon.map_or_else(Vec::new, |codon| {
                 let steps = codon.rig_setup.iter();
                 steps.map(|step| SetUpStep::of(&step.action)).collect()
             }),
-            answer: heard.answers.get(record.codon_id()).cloned(),
-            requires: config.and_then(|(hank, codon)| RequiresReport::of(hank, codon, record, heard)),
+            answer: facts.answers.get(record.codon_id()).cloned(),
+            requires: config.and_then(|(hank, codon)| RequiresReport::of(hank, codon, record, facts)),
             forks: codon.and_then(|codon| match &codon.continuation_mode {
                 ContinuationMode::Fork(forked) => Some(forked.clone()),
                 ContinuationMode::Fresh | ContinuationMode::ContinuePrevious => None,
             }),
             limits: codon.and_then(|codon| limits_of_codon(codon.budget.as_ref()?)),
             effort: config.and_then(|(hank, codon)| Some(hank.agent_options(codon).effort?.to_string())),
-            left_out: config.and_then(|config| left_out(config, record.codon_id(), heard)),
+            left_out: config.and_then(|config| left_out(config, record.codon_id(), facts)),
             ignores_failure: codon.is_some_and(|codon| codon.failure_policy() == OnFailure::Ignore),
         }
     }
 
-    /// Whether it has a rig.
+    /// Whether the codon has a rig.
     pub(super) fn has_set_up(&self) -> bool {
         !self.set_up.is_empty()
     }
 
-    /// Returns each term as Markdown. Terms that all iterations share are only in the words of the `first` one.
+    /// Returns each term as Markdown. Terms that all iterations share are left out unless this is the `first` iteration; `attempt` is the number of the newest
+    /// attempt.
     fn words(&self, first: bool, attempt: usize) -> Vec<String> {
         let steps: Vec<String> = self.set_up.iter().map(SetUpStep::as_markdown).collect();
         let set_up = (first && !steps.is_empty()).then(|| format!("its set-up {}", steps.join(", ")));
@@ -189,9 +196,9 @@ impl CodonTerms {
     }
 }
 
-/// Returns the options that the hank gives the agent of a codon, in words, where the scripted agent worked, which has none.
-fn left_out((hank, codon): (&Hank, &CodonConfig), id: &CodonId, heard: &Heard) -> Option<String> {
-    let attempt = heard.view.newest_attempt(id).map(|(_, attempt)| attempt);
+/// Returns the options of the codon's agent in words, if the scripted agent worked in its place, which has no options.
+fn left_out((hank, codon): (&Hank, &CodonConfig), id: &CodonId, facts: &JournalFacts) -> Option<String> {
+    let attempt = facts.view.newest_attempt(id).map(|(_, attempt)| attempt);
     let agent = attempt.and_then(|attempt| attempt.agent.as_deref());
     hank.agent_options(codon)
         .in_short()
@@ -199,11 +206,12 @@ fn left_out((hank, codon): (&Hank, &CodonConfig), id: &CodonId, heard: &Heard) -
 }
 
 impl RequiresReport {
-    /// Returns what a codon must have done, and whether it has.
-    fn of(hank: &Hank, config: &CodonConfig, record: &CodonExecution, heard: &Heard) -> Option<Self> {
+    /// Returns the effects that a codon must have, and whether it has had them.
+    fn of(hank: &Hank, config: &CodonConfig, record: &CodonExecution, facts: &JournalFacts) -> Option<Self> {
         let required = hank.required_of(config);
-        let is_said = |required: &&Requires| required.needs_files() || matches!(required, Requires::Nothing);
-        let required = required.filter(is_said)?;
+        let is_worth_words =
+            |required: &&Requires| required.needs_files() || matches!(required, Requires::Nothing);
+        let required = required.filter(is_worth_words)?;
         let why = record.failure_reason().and_then(|reason| reason.words());
         let times =
             |counts: &BTreeMap<CodonId, u32>| counts.get(record.codon_id()).copied().unwrap_or_default();
@@ -215,12 +223,12 @@ impl RequiresReport {
                 CodonStatus::Failed if why.is_some_and(|why| why.contains(Requires::UNMET)) => Some(false),
                 _ => None,
             },
-            number: times(&heard.reminded).saturating_add(1),
-            reminders: times(&heard.reminders),
+            number: times(&facts.reminded).saturating_add(1),
+            reminders: times(&facts.reminders),
         })
     }
 
-    /// `requires changes of out.md (met at try 2)`
+    /// Returns `requires changes of out.md (met at try 2)`.
     fn as_markdown(&self, attempt: usize) -> String {
         let met = match (self.met, self.reminders) {
             (Some(true), _) => format!(" (met {})", at_try(attempt, self.number)),
@@ -232,7 +240,7 @@ impl RequiresReport {
     }
 }
 
-/// `, after 1 reminder`
+/// Returns `, after 1 reminder`.
 fn reminders(times: u32) -> String {
     match times {
         0 => String::new(),

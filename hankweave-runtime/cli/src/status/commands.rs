@@ -67,7 +67,9 @@ impl StatusView<'_> {
             return Vec::new();
         };
         if let Some(task) = &self.task {
-            let is_free = self.absent_worker().is_some_and(|absent| absent.is_gone());
+            let is_free = self
+                .absent_worker()
+                .is_some_and(|absent| absent.can_be_detached());
             let is_live = self.is_working(run) && self.task_at_rest().is_none();
             let asked = self.asked().map(|(id, _)| id);
             let mut offers = task.commands(is_live, is_free, asked, self.patience(), self.next_attempt(run));

@@ -18,23 +18,24 @@ use crate::checkpoints::LineCounts;
 use crate::terminal::report::{counted, duration, worked};
 use crate::terminal::screen::offset_second;
 
-/// Codons that have not started and have a row of their own.
+/// Largest number of codons that have not started with a row of their own.
 const PLANNED_ROWS: usize = 12;
 
-/// Files of one codon that are named.
+/// Largest number of files of one codon that are named.
 const NAMED_BY_CODON: usize = 5;
 
-/// Shortest time without work that a report says.
+/// Shortest time without work that a report mentions.
 const SHORTEST_IDLE: Duration = Duration::from_millis(100);
 
 /// Longest part of a result in a report, in bytes; the JSON report has all of it.
 const MOST_OF_RESULT: usize = 600;
 
 impl Receipt {
+    /// Writes the table of codons, and what belongs to it: attempts, prompts, agents, terms, changed files and notes.
     pub(super) fn write_codons(&self, text: &mut String) -> fmt::Result {
         writeln!(text, "## Codons\n")?;
-        let is_new = self.undone.is_none() && self.money.before == Usd::ZERO;
-        if self.codons.is_empty() && is_new {
+        let has_earlier_work = self.undone.is_some() || self.money.before != Usd::ZERO;
+        if self.codons.is_empty() && !has_earlier_work {
             return writeln!(text, "None has started.\n");
         }
         if self.more_codons > 0 {
@@ -91,7 +92,7 @@ impl Receipt {
         self.codons.iter().try_for_each(|codon| codon.write_notes(text))
     }
 
-    /// Writes the rows of codons that have not started: the first ones with what they are to do.
+    /// Writes the rows of codons that have not started: the first ones with their prompts, the others in one row.
     fn write_planned(&self, text: &mut String) -> fmt::Result {
         let (first, rest) = self
             .not_started
@@ -114,7 +115,7 @@ impl Receipt {
         Ok(())
     }
 
-    /// Writes the rows that make the table add up to what was spent.
+    /// Writes the rows of earlier and undone work, and the row of sums to which the table adds up.
     fn write_rest(&self, text: &mut String) -> fmt::Result {
         if let Some(undone) = &self.undone {
             let attempts = counted(usize::try_from(undone.count).unwrap_or(usize::MAX), "attempt");
@@ -146,7 +147,7 @@ impl Receipt {
         self.write_period(text)
     }
 
-    /// Writes the rows that make the times add up to the period of the runs.
+    /// Writes the row of the time without work, and the row of the period to which the times then add up.
     fn write_period(&self, text: &mut String) -> fmt::Result {
         let period = self
             .began
@@ -174,9 +175,9 @@ impl Receipt {
         let answers = self.occasions.iter().filter(|occasion| occasion.is_answer);
         let answers: u64 = answers.filter_map(|occasion| occasion.waited_ms).sum();
         let answers = match Duration::from_millis(answers) {
-            // An answer may come after the end of the run, which the period does not have.
-            long if long > idle => String::new(),
-            short if short < SHORTEST_IDLE => String::new(),
+            // Some answers came after the end of the run, so not within the period.
+            waited if waited > idle => String::new(),
+            waited if waited < SHORTEST_IDLE => String::new(),
             waited => format!(", {} of it for answers", duration(waited)),
         };
         writeln!(
@@ -187,7 +188,7 @@ impl Receipt {
         writeln!(text, "| From start to end | | {} | | | |", duration(period))
     }
 
-    /// Returns the codons whose attempts count no longer: `: plan, mend#1`.
+    /// Returns the codons with attempts that no longer count: `: plan, mend#1`.
     fn undone_codons(&self) -> String {
         let undone = self.attempts.iter().filter(|attempt| attempt.undone);
         let codons: BTreeSet<&str> = undone.map(|attempt| attempt.codon.as_str()).collect();
@@ -199,10 +200,10 @@ impl Receipt {
 
     /// Writes each attempt of the codons that have more than one.
     fn write_attempts(&self, text: &mut String) -> fmt::Result {
-        let is_again = |attempt: &&AttemptReport| attempt.number > Some(1) || attempt.undone;
-        let again = self.attempts.iter().filter(is_again);
-        let again: BTreeSet<&str> = again.map(|attempt| attempt.codon.as_str()).collect();
-        if again.is_empty() {
+        let is_repeated = |attempt: &&AttemptReport| attempt.number > Some(1) || attempt.undone;
+        let repeated = self.attempts.iter().filter(is_repeated);
+        let repeated: BTreeSet<&str> = repeated.map(|attempt| attempt.codon.as_str()).collect();
+        if repeated.is_empty() {
             return Ok(());
         }
         writeln!(
@@ -210,13 +211,13 @@ impl Receipt {
             "Attempts of codons that started more than once, or count no longer:\n"
         )?;
         let attempts = self.attempts.iter();
-        for attempt in attempts.filter(|attempt| again.contains(attempt.codon.as_str())) {
+        for attempt in attempts.filter(|attempt| repeated.contains(attempt.codon.as_str())) {
             attempt.write(text)?;
         }
         writeln!(text)
     }
 
-    /// Writes which files each codon changed, the first of them.
+    /// Writes the first files that each codon changed.
     fn write_changed(&self, text: &mut String) -> fmt::Result {
         let has_changed = |codon: &&CodonReport| !codon.changes.is_empty();
         let mut changed = self.codons.iter().filter(has_changed).peekable();
@@ -228,6 +229,7 @@ impl Receipt {
         writeln!(text)
     }
 
+    /// Writes the prompts, one for all iterations of a codon.
     pub(super) fn write_prompts(&self, text: &mut String) -> fmt::Result {
         let mut known = BTreeSet::new();
         let asked = self
@@ -246,7 +248,7 @@ impl Receipt {
         writeln!(text)
     }
 
-    /// Writes agents, models and permissions in a line, each with the codons that had them.
+    /// Writes agents, models and permissions in a line, each with its codons, if they differ.
     pub(super) fn write_agents(&self, text: &mut String) -> fmt::Result {
         let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
         let agents = self.codons.iter().flat_map(|codon| {
@@ -321,7 +323,7 @@ impl Receipt {
 }
 
 impl CodonReport {
-    /// `2 files changed, +12 −3`
+    /// Returns `2 files changed, +12 −3`.
     fn changed_in_short(&self) -> String {
         let files = self.files_changed.map(changed);
         let lines = self.lines.filter(|lines| *lines != LineCounts::default());
@@ -333,7 +335,7 @@ impl CodonReport {
         }
     }
 
-    /// Writes a line: `build`: `a.rs` new, `b.rs` changed and 7 more: `hankweave diff build -e /work`.
+    /// Writes a line such as: `build`: `a.rs` new, `b.rs` changed and 7 more: `hankweave diff build -e /work`.
     fn write_changed(&self, text: &mut String) -> fmt::Result {
         let files = self.changes.iter().take(NAMED_BY_CODON).map(|file| {
             let kind = kind_words(file.kind);
@@ -350,17 +352,17 @@ impl CodonReport {
         writeln!(text, "- {}: {files}{more}", code(self.id.as_str()))
     }
 
-    /// Returns its state in the words of the page.
+    /// Returns the state in words, with a failed check after an iteration.
     fn state(&self) -> String {
         let words = self.outcome.words();
-        let after = self.checks.iter().rfind(|check| check.ends_loop);
-        match after.is_some_and(|check| !check.passed) && self.outcome.state == "completed" {
+        let loop_check = self.checks.iter().rfind(|check| check.ends_loop);
+        match loop_check.is_some_and(|check| !check.passed) && self.outcome.state == "completed" {
             true => format!("{words}, and the check after it failed"),
             false => words.into(),
         }
     }
 
-    /// Its result, why it did not succeed, and what else is odd about it.
+    /// Writes the codon's result, its files without a checkpoint, why it did not succeed, and remarks.
     fn write_notes(&self, text: &mut String) -> fmt::Result {
         if let Some(result) = &self.result {
             let result = code(&excerpt(&result.to_string(), MOST_OF_RESULT));
@@ -398,7 +400,7 @@ impl AttemptReport {
     /// Writes a line: `plan, attempt 1: Nov 26 23:01 +01:00 for 12s, $0.2500, failed (undone), on codex with gpt-5.6: the answer was cut off`.
     fn write(&self, text: &mut String) -> fmt::Result {
         let outcome = &self.outcome;
-        // When it began follows.
+        // `name()` would repeat the time, which follows.
         let name = match self.number {
             Some(_) => self.name(),
             None => "an earlier attempt".to_owned(),

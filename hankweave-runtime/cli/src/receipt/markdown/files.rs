@@ -16,7 +16,7 @@ use crate::checkpoints::LineCounts;
 use crate::terminal::report::counted;
 use crate::terminal::screen::offset_time;
 
-/// Maximum of files that the section lists.
+/// Largest number of files that the section lists.
 const NAMED_FILES: usize = 40;
 
 impl Receipt {
@@ -56,7 +56,7 @@ impl Receipt {
         writeln!(text)
     }
 
-    /// Returns a sentence for each codon with changed files that no checkpoint has: the number of files above is that of checkpoints.
+    /// Returns a sentence for each codon with changed files that no checkpoint has: the report counts files in checkpoints only.
     fn not_counted(&self) -> String {
         let mut sentences = String::new();
         for codon in &self.codons {
@@ -100,7 +100,7 @@ impl Receipt {
         }
     }
 
-    /// Returns all that may have changed files besides the listed codons.
+    /// Returns who else may have changed files, besides the listed codons.
     fn other_authors(&self) -> Vec<&'static str> {
         let has_set_up = self.codons.iter().any(|codon| codon.terms.has_set_up());
         [
@@ -133,6 +133,7 @@ impl Receipt {
 }
 
 impl RollbackReport {
+    /// Writes the rollback in a line, with the commands that show and restore what it replaced, and a line for each of its files.
     fn write(&self, text: &mut String) -> fmt::Result {
         let target = match &self.after_codon {
             Some(codon) => format!(" of {}", code(codon.as_str())),
@@ -157,14 +158,14 @@ impl RollbackReport {
             write!(text, "; {} prints a file of it", code(prints))?;
         }
         match &self.brings_back {
-            Some(command) if self.takes_back.is_empty() => {
+            Some(command) if self.also_undoes.is_empty() => {
                 writeln!(text, "; {} brings all of it back", code(command))?;
             }
             Some(command) => writeln!(
                 text,
                 "; {} brings all of it back, but also undoes {}, which came after it, with every file that a checkpoint has saved since, yours too",
                 code(command),
-                named(self.takes_back.iter().map(CodonId::as_str))
+                named(self.also_undoes.iter().map(CodonId::as_str))
             )?,
             None => writeln!(text)?,
         }
@@ -177,6 +178,7 @@ impl RollbackReport {
         }
         let listed = u64::try_from(self.changes.len()).unwrap_or(u64::MAX);
         match self.count.saturating_sub(listed) {
+            // Without any listed file, the first line says the number.
             more if more > 0 && listed > 0 => {
                 let more = usize::try_from(more).unwrap_or(usize::MAX);
                 writeln!(text, "  - and {} more", counted(more, "file"))

@@ -1,4 +1,4 @@
-//! The report as Markdown, readable as the text of a pull request.
+//! The report as Markdown, which can be used as the text of a pull request. Each submodule writes some sections.
 
 mod codons;
 mod files;
@@ -19,7 +19,7 @@ use super::markup::{NAMED, code, plain, with_ids};
 use crate::terminal::report::{counted, duration, worked};
 use crate::terminal::screen::{offset_date, offset_period, offset_second, offset_time};
 
-/// Returns the report.
+/// Returns the whole report.
 pub(super) fn markdown(receipt: &Receipt) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -29,7 +29,7 @@ pub(super) fn markdown(receipt: &Receipt) -> String {
 
 impl Receipt {
     fn write(&self, text: &mut String) -> fmt::Result {
-        let mark = match self.is_taken_back {
+        let mark = match self.is_rolled_back {
             true => RunState::Stopped.mark(),
             false => self.state.mark(),
         };
@@ -93,7 +93,7 @@ impl Receipt {
         }
     }
 
-    /// Returns the number of changed files, with those that no checkpoint has; `None` where none has changed in a checkpoint and a codon is at work.
+    /// Returns the number of changed files in checkpoints, and of those without; `None` if there are none yet and the run has not ended.
     fn changed_files(&self) -> Option<String> {
         let count = self.files.count?;
         let left = self.codons.iter().filter_map(|codon| codon.unsaved.as_ref());
@@ -110,7 +110,7 @@ impl Receipt {
         }
     }
 
-    /// `3 of 5 codons, 12 files changed, $0.7500 of $2.00, 3m20s at work, Nov 26 23:01 to 23:05`.
+    /// Returns `3 of 5 codons, 12 files changed, $0.7500 of $2.00, 3m20s at work, Nov 26 23:01 to 23:05`.
     pub(super) fn in_short(&self) -> String {
         let CodonCount { completed, planned } = self.count;
         let mut parts = vec![format!("{completed} of {}", counted(planned, "codon"))];
@@ -125,7 +125,7 @@ impl Receipt {
             } else {
                 period
             };
-            // Between two runs a task waits, and a length alone would be taken for time at work.
+            // Without this, the length of several runs could be taken for time at work.
             let with_waits = self.own_runs > 1 && period.contains(" for ");
             let waits = if with_waits {
                 " with the time between its runs"
@@ -140,14 +140,14 @@ impl Receipt {
         parts.join(", ")
     }
 
-    /// `32s at work`, `32s of 1h0m at work`
+    /// Returns `32s at work`, or with a limit `32s of 1h0m at work`.
     fn worked(&self, time: Duration) -> String {
         let limit = self.time_limit_ms.map(Duration::from_millis);
         let limit = limit.map_or_else(String::new, |limit| format!(" of {}", duration(limit)));
         format!("{}{limit} at work", worked(time, self.worked_is_lower_bound))
     }
 
-    /// Says of a period that ended with a crash that it may have been longer.
+    /// Adds to a period that ended with a crash that it may have been longer.
     fn at_least(&self, period: String) -> String {
         match (self.ended_is_lower_bound, period.contains(" for ")) {
             (false, _) => period,
@@ -178,7 +178,7 @@ impl Receipt {
         writeln!(text)
     }
 
-    /// Returns a clause with a capital letter; the id of a codon in front stays as it is.
+    /// Returns a clause with a capital letter, unless it begins with the id of a codon.
     fn as_sentence(&self, clause: &str) -> String {
         let first = clause.split([' ', ':', '#']).next().unwrap_or_default();
         let text = with_ids(clause);
@@ -225,7 +225,7 @@ impl Receipt {
 }
 
 impl AgentReport {
-    /// `claude with claude-sonnet-4-5, permissions edit`
+    /// Returns `claude with claude-sonnet-4-5, permissions edit`.
     fn words(&self) -> String {
         let agent = agent_words(&self.name, None, self.model.as_deref());
         match &self.permissions {
@@ -236,7 +236,7 @@ impl AgentReport {
 }
 
 impl AskingReport {
-    /// Writes what it is to do, and with which agent: `ship` is to do: Ship it; requires changes of out.md; on claude with opus.
+    /// Writes the codon's task and agent: `ship` is to do: Ship it; requires changes of out.md; on claude with opus.
     fn write(&self, text: &mut String) -> fmt::Result {
         let agent = self
             .agent
@@ -253,7 +253,7 @@ impl AskingReport {
 }
 
 impl PlannedReport {
-    /// Returns what it is to do: `Write the notes; requires changes of NOTES.md`.
+    /// Returns the codon's task: `Write the notes; requires changes of NOTES.md`.
     fn to_do(&self) -> Option<String> {
         let asked = self.asked.as_deref().map(plain);
         let requires = self.requires.as_deref();
@@ -262,7 +262,7 @@ impl PlannedReport {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// `build`, `ship` (asks first)
+    /// Returns a list of codons: `build`, `ship` (asks first).
     fn words(planned: &[Self]) -> String {
         let named = planned.iter().take(NAMED).map(|codon| {
             let asks = if codon.asks && !codon.approved {

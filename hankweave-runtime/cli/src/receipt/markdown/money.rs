@@ -1,4 +1,4 @@
-//! Section of money.
+//! Section "Money" of a report.
 
 use std::fmt::{self, Write as _};
 
@@ -10,7 +10,7 @@ use super::super::money::{BEFORE, OTHERS, SENTINELS};
 use crate::terminal::report::tokens;
 
 impl Receipt {
-    /// Returns the attempts because of which the sum is a lower bound, in a sentence.
+    /// Returns a sentence with the attempts that make the sum a lower bound; empty if there are none.
     fn why_at_least(&self) -> String {
         let cut_off = self
             .attempts
