@@ -19,7 +19,7 @@ use super::attached::{Attached, Attachment};
 use super::execute::execute;
 use super::refusal::{EXECUTION_FAILED, INVALID_REQUEST, ToolError};
 use crate::registry::Registry;
-use crate::task::{cancel_or_ask, free_ids, order, resume_command};
+use crate::task::{cancel_or_ask, free_ids, resume_command, task_spec};
 
 type ToolCallResult = Result<Value, ToolError>;
 
@@ -347,7 +347,7 @@ fn metadata(created: &Created, has_agent: bool) -> Result<Map<String, Value>, To
     }
     match (&created.hank, has_agent) {
         (Some(hank), _) => {
-            let order = order(
+            let order = task_spec(
                 hank,
                 created.data.as_deref().map(Path::new),
                 created.arguments.clone(),
