@@ -192,7 +192,10 @@ mod tests {
             PromptKey::Ignored
         );
         let how_to_answer = Some("`hankweave approve` answers".to_owned());
-        assert_eq!(silent(asking(), how_to_answer).press(Some(b'y')), PromptKey::Ignored);
+        assert_eq!(
+            silent(asking(), how_to_answer).press(Some(b'y')),
+            PromptKey::Ignored
+        );
         let open = silent(asking(), None);
         assert_eq!(open.press(Some(b't')), PromptKey::Ignored);
         assert_eq!(open.press(None), PromptKey::Ignored);

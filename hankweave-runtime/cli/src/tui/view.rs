@@ -1,4 +1,5 @@
-//! View: the visible part, the open question, and the effect of keys. Pure: a key's command for the run is returned.
+//! What the screen shows of a run: the chosen part, its scroll position, and what lies in front of it; and the effect of keys on these. A key's command
+//! for the run is returned, not sent.
 
 use hankweave_core::cost::Usd;
 use hankweave_core::time::Timestamp;
@@ -53,29 +54,31 @@ pub(super) enum Overlay {
     Help,
     /// The search text is being typed.
     Search(String),
-    /// Something is lost: `y` means it.
+    /// Question whether a command that loses something is meant; `y` sends the command.
     Question(String, Command),
-    /// The places to roll back to, newest first, and the one that is chosen.
+    /// The checkpoints to roll back to, newest first, and the position of the chosen one.
     Places(Vec<ListedCheckpoint>, usize),
-    /// The differences of one file, from this line on.
+    /// Name of a file, the lines of its differences, and the first line on the screen.
     Differences(String, Vec<String>, usize),
 }
 
-/// Command of a key.
+/// What the caller does after a key.
 #[derive(Debug, PartialEq)]
 pub(super) enum ViewAction {
     Nothing,
     Send(Command),
-    /// The places to roll back to are to be asked for, and then [`View::offer`]ed.
+    /// Ask the run for its checkpoints and [`View::offer`] them.
     List,
-    /// The differences of this file are wanted, and then [`View::show`]n.
+    /// Compare this file and [`View::show`] the differences.
     Compare(String),
     Leave,
 }
 
+/// State of the screen apart from the run.
 #[derive(Debug, Default)]
 pub(super) struct View {
     pub(super) part: Pane,
+    /// Overlay in front of the part.
     pub(super) front: Overlay,
     /// The first line of the transcript on the screen; `None` follows its end.
     pub(super) top: Option<usize>,
@@ -83,8 +86,9 @@ pub(super) struct View {
     pub(super) left: usize,
     /// The chosen row of the other parts.
     pub(super) chosen: usize,
-    /// Search text, and the line where it was found.
+    /// Search text; empty before the first search.
     pub(super) needle: String,
+    /// Number of the line in which it was found.
     pub(super) found: Option<usize>,
     /// Outcome of the last command.
     pub(super) message: String,
@@ -96,14 +100,14 @@ impl View {
     /// Takes a key.
     pub(super) fn press(&mut self, key: Key, model: &RunModel) -> ViewAction {
         match std::mem::take(&mut self.front) {
-            Overlay::Nothing => self.choose(key, model),
+            Overlay::Nothing => self.press_on_part(key, model),
             Overlay::Help => ViewAction::Nothing,
-            Overlay::Search(needle) => self.typed(key, needle, model),
+            Overlay::Search(needle) => self.press_in_search(key, needle, model),
             Overlay::Question(_, command) => match key {
                 Key::Char('y' | 'Y') => ViewAction::Send(command),
                 _ => self.nothing_changed(),
             },
-            Overlay::Places(places, at) => self.place(key, places, at, model),
+            Overlay::Places(places, at) => self.press_on_places(key, places, at, model),
             Overlay::Differences(name, lines, at) => {
                 let step = self.step(key);
                 if let (Some(step), false) = (step, key == Key::Char('q')) {
@@ -143,7 +147,7 @@ impl View {
         })
     }
 
-    fn choose(&mut self, key: Key, model: &RunModel) -> ViewAction {
+    fn press_on_part(&mut self, key: Key, model: &RunModel) -> ViewAction {
         self.message.clear();
         if let Some(step) = self.step(key) {
             self.scroll(step, model);
@@ -204,11 +208,12 @@ impl View {
         end.saturating_sub(self.height.max(1)).max(first)
     }
 
-    fn typed(&mut self, key: Key, mut needle: String, model: &RunModel) -> ViewAction {
+    fn press_in_search(&mut self, key: Key, mut needle: String, model: &RunModel) -> ViewAction {
         match key {
             Key::Enter => {
                 (self.part, self.needle) = (Pane::Transcript, needle);
                 self.found = None;
+                // A new search starts at the newest line.
                 self.search(model, false);
                 return ViewAction::Nothing;
             }
@@ -221,7 +226,7 @@ impl View {
         ViewAction::Nothing
     }
 
-    /// Goes to the next line with what is searched for, or the one before.
+    /// Scrolls to the next line that has the search text, or with `ahead` unset to the previous one.
     fn search(&mut self, model: &RunModel, ahead: bool) {
         let ring = &model.transcript;
         let found = match ahead {
@@ -238,7 +243,7 @@ impl View {
         }
     }
 
-    /// Asks whether it is meant, and names what is lost.
+    /// Opens the question whether the command of a key is meant, which names what would be lost.
     fn ask(&mut self, order: char, model: &RunModel) {
         let running = model.running();
         let newest = model.newest();
@@ -288,11 +293,17 @@ impl View {
         }
     }
 
-    fn place(&mut self, key: Key, places: Vec<ListedCheckpoint>, at: usize, model: &RunModel) -> ViewAction {
+    fn press_on_places(
+        &mut self,
+        key: Key,
+        places: Vec<ListedCheckpoint>,
+        at: usize,
+        model: &RunModel,
+    ) -> ViewAction {
         if key == Key::Enter
             && let Some(place) = places.get(at)
         {
-            self.ask_back(place, model);
+            self.ask_rollback(place, model);
             return ViewAction::Nothing;
         }
         match self.step(key) {
@@ -305,7 +316,8 @@ impl View {
         }
     }
 
-    fn ask_back(&mut self, place: &ListedCheckpoint, model: &RunModel) {
+    /// Opens the question whether to roll back to a checkpoint, which names the attempts that would be undone.
+    fn ask_rollback(&mut self, place: &ListedCheckpoint, model: &RunModel) {
         let now = model.view.at.unwrap_or(Timestamp::from_millis(0));
         let Some(checkpoint_sha) = ShaPrefix::new(place.sha.as_str()) else {
             "this checkpoint has no name to roll back to".clone_into(&mut self.message);

@@ -176,7 +176,7 @@ impl Reporter {
         }
     }
 
-    /// Passes the events of the report on to the prompt, which shows questions on the terminal.
+    /// Connects the prompt with the report, whose events open and close the questions of the prompt.
     pub(crate) fn put_questions(&mut self, prompt: &Arc<PromptLine>) {
         match self {
             Self::Live(view) => view.put_questions(Arc::clone(prompt)),

@@ -37,7 +37,7 @@ impl Plain {
         }
     }
 
-    /// Passes later events on to the prompt, whose keys answer questions.
+    /// Passes later events on to the prompt, so that it opens and closes questions.
     pub(super) fn put_questions(&mut self, prompt: Arc<PromptLine>) {
         self.prompt = Some(prompt);
     }
