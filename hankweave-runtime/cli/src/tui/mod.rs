@@ -74,7 +74,7 @@ pub(crate) struct TuiContext {
 ///
 /// # Errors
 ///
-/// When the terminal cannot be drawn on, or its size and signals cannot be watched.
+/// When the terminal cannot be drawn on, or its keys or signals cannot be watched.
 pub(crate) async fn watch(client: &mut Client, mut context: TuiContext) -> io::Result<ExitReason> {
     let Some(keyboard) = Keyboard::of_stdin() else {
         return Err(io::Error::other("the standard input is no terminal"));
@@ -188,7 +188,7 @@ struct App {
     commands: CommandSender,
     /// Commands and comparisons that are not done yet.
     tasks: JoinSet<ActionResult>,
-    /// The view and the status command were moved out of it.
+    /// The context of the caller; its view and status command were moved into the fields above.
     context: TuiContext,
 }
 
