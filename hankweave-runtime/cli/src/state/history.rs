@@ -34,8 +34,8 @@ pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, 
         return output::print_json(&History::of(&state, process, &undone));
     }
     let mut text = String::new();
-    // Writing to a String cannot fail.
     let holder = holder(&document.execution.execution);
+    // Writing to a String cannot fail.
     let _ = write(&mut text, &state, &undone, process, holder.as_ref());
     output::print_lines(&text)?;
     Ok(ExitCode::SUCCESS)

@@ -91,7 +91,7 @@ pub(super) fn is_idle(disk: &dyn Disk, segments: &[PathBuf]) -> bool {
     newest_of("server.idle").is_some_and(|idle| newest_of("state.transition") < Some(idle))
 }
 
-/// Most bytes that are searched, from the end: the longest line, the budget summary of ten thousand codons, has about three million.
+/// Most bytes that are searched, from the end. They must have room for long lines: a budget summary of ten thousand codons has about three million.
 const MOST_SEARCHED: u64 = 16 << 20;
 
 /// Returns the newest event of this kind that `wanted` accepts.

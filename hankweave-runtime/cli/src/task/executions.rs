@@ -37,7 +37,7 @@ pub(super) async fn attempts(registry: &Registry, id: &TaskId) -> Result<Vec<Tas
     ))
 }
 
-/// Returns the attempts of a task with their codons, as far as the task's log on this machine has them.
+/// Returns the attempts of a task, with the codons that the task's log on this machine has.
 pub(super) async fn attempts_with_codons(
     registry: &Registry,
     row: &TaskRow,
@@ -55,7 +55,7 @@ pub(super) async fn attempts_with_codons(
 /// Attempts of a task with their costs so far.
 pub(super) struct CountedAttempts {
     pub(super) attempts: Vec<TaskExecution>,
-    /// Cost of attempts that lost their workers, as far as it is known here and no attempt in `attempts` has it.
+    /// Known cost of attempts that lost their workers, without the part that `attempts` has.
     pub(super) lost: Usd,
 }
 

@@ -56,7 +56,7 @@ struct TaskContents {
     /// Number of its checkpoints.
     checkpoints: usize,
     /// Note that the folder has the files of another registry's task, which are not read.
-    taken: Option<String>,
+    foreign: Option<String>,
 }
 
 impl TaskContents {
@@ -65,10 +65,10 @@ impl TaskContents {
         let read = files
             .run(|files| Ok((files.load_state()?, files.checkpoints()?)))
             .await;
-        let (state, checkpoints, taken) = match read {
+        let (state, checkpoints, foreign) = match read {
             Ok((state, checkpoints)) => (state, checkpoints.valid.len(), None),
-            Err(LayerError::Task(taken @ TaskError::FolderTaken { .. })) => {
-                (None, 0, Some(format!("{taken}; {FOLDER_TAKEN}")))
+            Err(LayerError::Task(foreign @ TaskError::FolderTaken { .. })) => {
+                (None, 0, Some(format!("{foreign}; {FOLDER_TAKEN}")))
             }
             Err(error) => return Err(registry.layer_failure(&error)),
         };
@@ -76,7 +76,7 @@ impl TaskContents {
             files,
             data: state.map(|state| state.data),
             checkpoints,
-            taken,
+            foreign,
         })
     }
 }
@@ -87,7 +87,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         files,
         data,
         checkpoints,
-        taken,
+        foreign,
     } = TaskContents::read(registry, &row).await?;
     if global.json() {
         return output::print_json(&json!({
@@ -156,7 +156,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     let workspace = registry.workspace_of(&row);
     let went_on = files.went_on_in(&row);
     let cut_off = is_folder(&workspace).then(|| crate::status::cut_off_codon(&workspace));
-    let cut_off = cut_off.flatten().filter(|_| taken.is_none());
+    let cut_off = cut_off.flatten().filter(|_| foreign.is_none());
     if row.record.status() == TaskStatus::Running && cut_off.is_none() {
         // A run that ended while its worker was suspended leaves an outdated `running` in the files.
         let is_over = receipt::has_record(&workspace) && !is_served(&workspace);
@@ -171,7 +171,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         .or_else(of_last);
     details.add("cost", &json!(cost));
     add_limits(&mut details, &row);
-    let is_newest = taken.is_none() && went_on.is_none();
+    let is_newest = foreign.is_none() && went_on.is_none();
     let recorded = is_newest.then(|| crate::status::codons(&workspace));
     // The record decides even if no codon in it counts, as after a rollback: the attempts would show undone codons.
     match recorded.filter(|_| receipt::has_record(&workspace)) {
@@ -183,9 +183,9 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     }
     details.add(
         "rollback",
-        &json!(rollback_words(&workspace).filter(|_| taken.is_none())),
+        &json!(rollback_words(&workspace).filter(|_| foreign.is_none())),
     );
-    if let Some(in_short) = receipt::in_short(&workspace, set_budget(&row)).filter(|_| taken.is_none()) {
+    if let Some(in_short) = receipt::in_short(&workspace, set_budget(&row)).filter(|_| foreign.is_none()) {
         let whole = registry.command(&format!("task show {id} --report"));
         let later = by_user_after_end(&row, &workspace);
         let went_on = went_on.map(|place| newest_in(&place));
@@ -212,8 +212,8 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     let elsewhere = registry.begun_elsewhere(&row);
     let is_here = checkpoints > 0 || machine_of_files(registry, &row).is_none();
     details.add("checkpoints", &json!(is_here.then_some(checkpoints)));
-    match taken {
-        Some(taken) => details.add("files", &json!(taken)),
+    match foreign {
+        Some(foreign) => details.add("files", &json!(foreign)),
         None if is_folder(&workspace) => details.add_whole("files", &json!(workspace)),
         // A task whose files are elsewhere has none here.
         None if elsewhere.is_none() => details.add_whole("files", &json!(files.path())),

@@ -318,16 +318,16 @@ fn draw_front(frame: &mut Frame<'_>, view: &View, area: Rect) {
             "y means it, any other key does nothing",
             vec![Line::from(question.clone())],
         ),
-        Overlay::Places(places, at) => {
+        Overlay::Checkpoints(checkpoints, at) => {
             let room = usize::from(area.height.saturating_sub(2)).max(1);
             let first = at.saturating_sub(room - 1);
-            let lines = places.iter().enumerate().skip(first).take(room);
-            let lines = lines.map(|(number, place)| {
-                let (name, kind) = (&place.codon_name, place.checkpoint_type);
+            let lines = checkpoints.iter().enumerate().skip(first).take(room);
+            let lines = lines.map(|(number, checkpoint)| {
+                let (name, kind) = (&checkpoint.codon_name, checkpoint.checkpoint_type);
                 let line = format!(
                     "{}  {name} ({kind})  {}",
-                    place.sha.short(),
-                    local_time(place.timestamp)
+                    checkpoint.sha.short(),
+                    local_time(checkpoint.timestamp)
                 );
                 Line::styled(line, if number == *at { CHOSEN } else { Style::new() })
             });
@@ -342,19 +342,19 @@ fn draw_front(frame: &mut Frame<'_>, view: &View, area: Rect) {
             (name.as_str(), lines.collect())
         }
     };
-    let is_whole = matches!(view.front, Overlay::Differences(..) | Overlay::Places(..));
+    let is_whole = matches!(view.front, Overlay::Differences(..) | Overlay::Checkpoints(..));
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2);
-    let place = match is_whole {
+    let front_area = match is_whole {
         true => area,
         // A question may need several lines.
         false => centred(area, height.max(6)),
     };
     let block = Block::bordered().title(format!(" {title} "));
-    frame.render_widget(Clear, place);
+    frame.render_widget(Clear, front_area);
     let text = Paragraph::new(lines).block(block);
     match is_whole {
-        true => frame.render_widget(text, place),
-        false => frame.render_widget(text.wrap(Wrap { trim: false }), place),
+        true => frame.render_widget(text, front_area),
+        false => frame.render_widget(text.wrap(Wrap { trim: false }), front_area),
     }
 }
 

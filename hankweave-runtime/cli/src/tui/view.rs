@@ -57,7 +57,7 @@ pub(super) enum Overlay {
     /// Question whether a command that loses something is meant; `y` sends the command.
     Question(String, Command),
     /// The checkpoints to roll back to, newest first, and the position of the chosen one.
-    Places(Vec<ListedCheckpoint>, usize),
+    Checkpoints(Vec<ListedCheckpoint>, usize),
     /// Name of a file, the lines of its differences, and the first line on the screen.
     Differences(String, Vec<String>, usize),
 }
@@ -107,7 +107,7 @@ impl View {
                 Key::Char('y' | 'Y') => ViewAction::Send(command),
                 _ => self.nothing_changed(),
             },
-            Overlay::Places(places, at) => self.press_on_places(key, places, at, model),
+            Overlay::Checkpoints(checkpoints, at) => self.press_on_checkpoints(key, checkpoints, at, model),
             Overlay::Differences(name, lines, at) => {
                 let step = self.step(key);
                 if let (Some(step), false) = (step, key == Key::Char('q')) {
@@ -120,11 +120,11 @@ impl View {
         }
     }
 
-    /// Offers places to roll back to, newest first.
-    pub(super) fn offer(&mut self, places: Vec<ListedCheckpoint>) {
-        match places.is_empty() {
+    /// Offers checkpoints to roll back to, newest first.
+    pub(super) fn offer(&mut self, checkpoints: Vec<ListedCheckpoint>) {
+        match checkpoints.is_empty() {
             true => "there is no checkpoint to roll back to".clone_into(&mut self.message),
-            false => self.front = Overlay::Places(places, 0),
+            false => self.front = Overlay::Checkpoints(checkpoints, 0),
         }
     }
 
@@ -293,23 +293,23 @@ impl View {
         }
     }
 
-    fn press_on_places(
+    fn press_on_checkpoints(
         &mut self,
         key: Key,
-        places: Vec<ListedCheckpoint>,
+        checkpoints: Vec<ListedCheckpoint>,
         at: usize,
         model: &RunModel,
     ) -> ViewAction {
         if key == Key::Enter
-            && let Some(place) = places.get(at)
+            && let Some(checkpoint) = checkpoints.get(at)
         {
-            self.ask_rollback(place, model);
+            self.ask_rollback(checkpoint, model);
             return ViewAction::Nothing;
         }
         match self.step(key) {
             Some(step) => {
-                let at = at.saturating_add_signed(step).min(places.len().saturating_sub(1));
-                self.front = Overlay::Places(places, at);
+                let at = at.saturating_add_signed(step).min(checkpoints.len().saturating_sub(1));
+                self.front = Overlay::Checkpoints(checkpoints, at);
                 ViewAction::Nothing
             }
             None => self.nothing_changed(),
@@ -317,16 +317,16 @@ impl View {
     }
 
     /// Opens the question whether to roll back to a checkpoint, which names the attempts that would be undone.
-    fn ask_rollback(&mut self, place: &ListedCheckpoint, model: &RunModel) {
+    fn ask_rollback(&mut self, checkpoint: &ListedCheckpoint, model: &RunModel) {
         let now = model.view.at.unwrap_or(Timestamp::from_millis(0));
-        let Some(checkpoint_sha) = ShaPrefix::new(place.sha.as_str()) else {
+        let Some(checkpoint_sha) = ShaPrefix::new(checkpoint.sha.as_str()) else {
             "this checkpoint has no name to roll back to".clone_into(&mut self.message);
             return;
         };
-        let place_at = model.view.newest_attempt(&place.codon_id);
-        let place_at = place_at.map(|(_, attempt)| (attempt.seq, attempt.began));
+        let kept = model.view.newest_attempt(&checkpoint.codon_id);
+        let kept_start = kept.map(|(_, attempt)| (attempt.seq, attempt.began));
         let mut lost: Vec<CodonRow<'_>> = model.attempts().collect();
-        lost.retain(|row| place_at.is_some_and(|place| row.started() > place));
+        lost.retain(|row| kept_start.is_some_and(|start| row.started() > start));
         lost.sort_by_key(CodonRow::started);
         let names: Vec<&str> = lost.iter().take(5).map(|row| row.title.as_str()).collect();
         let more = lost.len().saturating_sub(names.len());
@@ -352,7 +352,7 @@ impl View {
         };
         let question = format!(
             "Roll back to {} ({})? {what}. The files as they are now are kept in a checkpoint.",
-            place.codon_name, place.checkpoint_type
+            checkpoint.codon_name, checkpoint.checkpoint_type
         );
         let auto_restart = false;
         let command = Command::RollbackToCheckpoint {
@@ -467,14 +467,14 @@ mod tests {
     fn going_back_names_the_codons_that_are_lost_with_what_they_cost() {
         let ended = Some(AttemptState::Completed);
         let model = model(&[ended, ended, ended, None]);
-        let place = |codon: &str| -> ListedCheckpoint {
+        let checkpoint = |codon: &str| -> ListedCheckpoint {
             serde_json::from_value(json!({"codonId": codon, "codonName": format!("Name of {codon}"), "checkpointType": "completed",
                 "sha": format!("{:040x}", 7), "status": "completed", "timestamp": "2026-01-04T12:00:00.000Z"}))
             .unwrap()
         };
         let mut view = View::default();
         assert_eq!(press(&mut view, &model, "b"), ViewAction::List);
-        view.offer(vec![place("c3"), place("c1")]);
+        view.offer(vec![checkpoint("c3"), checkpoint("c1")]);
         press(&mut view, &model, "j\n");
         let asked = question(&view);
         assert!(

@@ -1,4 +1,4 @@
-//! `hankweave worker`: prepares a [`Worker`] from the arguments, lets it work until a signal or, with `--once`, until no task is left, and prints each
+//! `hankweave worker`: prepares a [`Worker`] from the arguments, lets it work until a signal or, with `--once`, until nothing is left to do, and prints each
 //! step. With `--restate` the module `restate` does this instead.
 
 mod metrics;

@@ -152,7 +152,7 @@ pub(crate) fn counted(number: usize, noun: &str) -> String {
 pub(crate) enum RunProcess {
     /// No process works in the directory, so an open run or codon has crashed.
     None,
-    /// At work, or the record does not tell.
+    /// At work, or unknown: a state file alone says nothing about processes.
     Working,
     /// Waits for the answer to an approval.
     Asking,

@@ -372,7 +372,7 @@ fn of_record(task: &TaskRow) -> Option<String> {
     match &task.record {
         TaskRecord::Waiting(waiting) => Some(waiting.question.clone()),
         TaskRecord::Failed(failed) => Some(failed.error.clone()),
-        // Some text in any case: the one of the newest run is outdated.
+        // Always a text, if only an empty one, in place of the outdated text of the newest run.
         TaskRecord::Pending(_) => Some(reason(task).unwrap_or_default()),
         record => TaskEnd::of(record.status(), Some(task)).map(|end| end.in_short()),
     }
