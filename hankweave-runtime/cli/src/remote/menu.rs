@@ -55,7 +55,7 @@ impl MenuState {
         }
     }
 
-    /// Opens the menu of the first checkpoints in `checkpoints` and returns its text; without any, there is no menu.
+    /// Opens a menu of the first of these checkpoints and returns its text; without any checkpoint no menu opens.
     pub(super) fn offer(&mut self, mut checkpoints: Vec<ListedCheckpoint>) -> String {
         checkpoints.truncate(MAX_CHECKPOINTS);
         if checkpoints.is_empty() {
@@ -63,7 +63,11 @@ impl MenuState {
         }
         let mut text = "roll back to (any other key: nowhere)".to_owned();
         for (number, checkpoint) in (1..).zip(&checkpoints) {
-            text.push_str(&format!("\n  {number}  {} at {}", name(checkpoint), checkpoint.timestamp));
+            text.push_str(&format!(
+                "\n  {number}  {} at {}",
+                name(checkpoint),
+                checkpoint.timestamp
+            ));
         }
         *self = Self::Checkpoints(checkpoints);
         text

@@ -1,4 +1,4 @@
-//! `hankweave task health`: figures of a registry and its workers, and checks that it can be used (TASK-116).
+//! `hankweave task health`: figures of a registry and its workers, and checks that it can be used.
 
 use std::process::ExitCode;
 use std::time::Duration;

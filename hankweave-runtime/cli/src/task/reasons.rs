@@ -177,10 +177,10 @@ pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec
             .as_ref()
             .and_then(|holders| absent_worker(registry, holders, row));
         let is_pending = row.record.status() == TaskStatus::Pending;
-        let is_later = is_pending && !row.after.is_empty();
+        let has_earlier = is_pending && !row.after.is_empty();
         let elsewhere = is_pending.then(|| registry.begun_elsewhere(row)).flatten();
         let elsewhere = elsewhere.or_else(|| without_own_worker(registry, row, &workers));
-        let why = match (is_later, absent) {
+        let why = match (has_earlier, absent) {
             (true, _) => {
                 let waits = match earlier.blocked(row).await? {
                     Some(blocked) => Some(blocked),

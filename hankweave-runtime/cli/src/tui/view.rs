@@ -308,7 +308,9 @@ impl View {
         }
         match self.step(key) {
             Some(step) => {
-                let at = at.saturating_add_signed(step).min(checkpoints.len().saturating_sub(1));
+                let at = at
+                    .saturating_add_signed(step)
+                    .min(checkpoints.len().saturating_sub(1));
                 self.front = Overlay::Checkpoints(checkpoints, at);
                 ViewAction::Nothing
             }
