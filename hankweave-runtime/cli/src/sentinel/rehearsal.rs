@@ -1,5 +1,5 @@
 //! A sentinel that is fed a recorded journal instead of a live run (SENT-12): it is loaded when the agent of a codon starts and acts on what it has
-//! collected at the end of the codon, as in a run. The clock is the times of the recorded events.
+//! collected at the end of the codon, as in a run. Time passes as the recorded events say.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -20,6 +20,7 @@ use crate::recorded::LineSink;
 use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::report::counted;
 
+/// The sentinel on its way through the journal.
 pub(super) struct Rehearsal<'a> {
     config: &'a SentinelConfig,
     /// Codon to watch; `None` for all codons. The configured id of a codon in a loop selects all its iterations.

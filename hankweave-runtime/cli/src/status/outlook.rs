@@ -49,7 +49,7 @@ impl StatusView<'_> {
     /// Returns the outlook after the newest run, `run`.
     pub(super) fn outlook_after(&self, run: &RunRecord) -> Outlook {
         let commands = self.commands();
-        // After a rollback the plain command continues from the target; otherwise the first command is the one that loses nothing.
+        // After a rollback the plain command continues from the target; otherwise the first command is the recommended one.
         let first = self.ways_on(run).into_iter().next();
         let first = first.filter(|_| self.state.pending_rollback.is_none());
         let onward = first.map_or_else(|| self.next_run_or_approval(), |(command, _)| command);

@@ -156,7 +156,7 @@ fn load_input(
     continued: &dyn Fn(&Path) -> Option<HankweaveState>,
 ) -> Result<ValidationInput, CliError> {
     let mut loaded = load_hank(&args.hank)?;
-    // `plan` replaces the hank by the one with all settings; these lines compare both.
+    // `plan` replaces the hank by the one with all settings, which is compared with this copy below.
     let written = loaded.readable().cloned();
     let own = written.as_ref().map(|hank| Ceiling::default().or_from_hank(hank));
     let (drivers, ceiling, prices) = plan(&mut loaded, settings)?;

@@ -135,11 +135,13 @@ struct Listing {
     root: PathBuf,
     /// Home of the user, which is shown as `~`.
     home: Option<PathBuf>,
+    /// Arguments that say where the registry is.
     place: RegistryArgs,
     /// The open registry; `None` before the first list, or if there is no registry.
     registry: Mutex<Option<Registry>>,
     /// The newest list as JSON, and its time.
     newest: Mutex<Option<(Instant, Arc<str>)>>,
+    /// Facts that earlier lists have read.
     known: Arc<std::sync::Mutex<KnownRuns>>,
     /// Directories of the newest list by their names.
     directories: RwLock<HashMap<String, PathBuf>>,
