@@ -1,5 +1,5 @@
 //! A live run on the whole screen (`attach --tui`, or `t` at a run): plan, transcript, files, costs, sentinels, and keys that command the run (CLI-35).
-//! [`watch`] passes events to the model, keys to the view, and lets `draw` show both.
+//! [`watch()`] passes events to the model, keys to the view, and lets `draw` show both.
 
 mod attention;
 mod differences;
