@@ -19,7 +19,7 @@ use super::attached::{Attachment, Attachments};
 use super::execute::execute;
 use super::refusal::{EXECUTION_FAILED, INVALID_REQUEST, ToolError};
 use crate::registry::Registry;
-use crate::task::{cancel_or_ask, free_ids, order, resume_command};
+use crate::task::{cancel_or_ask, free_ids, resume_command, task_spec};
 
 /// JSON for the agent, or the error.
 type ToolCallResult = Result<Value, ToolError>;
@@ -365,7 +365,7 @@ fn metadata(params: &CreateParams, has_agent: bool) -> Result<Map<String, Value>
     }
     match (&params.hank, has_agent) {
         (Some(hank), _) => {
-            let order = order(
+            let order = task_spec(
                 hank,
                 params.data.as_deref().map(Path::new),
                 params.arguments.clone(),

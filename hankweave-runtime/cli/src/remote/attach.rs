@@ -1,4 +1,5 @@
-//! `hankweave attach`
+//! `hankweave attach`: follows a live run in lines, or with `--tui` on the whole screen. With `--control` keys command the run, or typed lines
+//! where there is no keyboard. Events that are still missing when the run has ended come from its journal.
 
 use std::io;
 use std::path::Path;
@@ -22,12 +23,12 @@ use tokio::sync::watch;
 
 use super::menu::{self, KeyAction, MenuState};
 use super::words::{self, AttachInput};
-use super::{asking, command_failure, connect, connect_failure, ended_failure, runtime};
+use super::{asking_pid, command_failure, connect, connect_failure, ended_failure, runtime};
 use crate::args::{AttachArgs, Global};
 use crate::checkpoints;
 use crate::directory::{answer_there, watch_suspension};
-use crate::hints::HintCommands as About;
-use crate::recorded::{self, Follow, JournalRange, LineSink as RecordedLines};
+use crate::hints::HintCommands;
+use crate::recorded::{self, Follow, JournalRange, LineSink};
 use crate::signals;
 use crate::terminal::approval_prompt::KEYS;
 use crate::terminal::approval_prompt::PromptKey;
@@ -40,10 +41,10 @@ use crate::terminal::suspend::{self, SuspendSignals};
 use crate::terminal::suspended_run::SuspendedRun;
 use crate::tui::{self, ExitReason};
 
-/// Time that the list of checkpoints may take after the command for it was answered.
-const LIST: Duration = Duration::from_secs(5);
+/// Longest wait for the list of checkpoints, after the run has acknowledged the command that asks for it.
+const LIST_WAIT: Duration = Duration::from_secs(5);
 
-/// Shows what happens until the run ends. With `--control` each key is a command, and each line where there is no keyboard.
+/// Follows the run until it ends or the user detaches.
 pub(crate) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, CliError> {
     crate::logging::install(global);
     let target = match &args.url {
@@ -56,23 +57,7 @@ pub(crate) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, Cli
     };
     if args.tui {
         let execution = args.url.is_none().then_some(args.execution.execution.as_path());
-        let left = runtime()?.block_on(on_whole_screen(target, execution, None))?;
-        let hints = execution.map(About::about);
-        return match left {
-            ExitReason::ByKey => Ok(ExitCode::SUCCESS),
-            ExitReason::Terminated => Ok(ExitCode::from(StopCause::Terminate.exit_code())),
-            ExitReason::HungUp => Ok(ExitCode::from(StopCause::HangUp.exit_code())),
-            ExitReason::Ended(ended) => match (&ended, &hints) {
-                (Disconnected::Incomplete { .. }, Some(hints)) => {
-                    print_stderr(format!("{}\n", end_without_events(hints)));
-                    Ok(ExitCode::SUCCESS)
-                }
-                (_, hints) => {
-                    print_stderr(format!("{ended}\n"));
-                    ended_failure(&ended, hints.as_ref()).map_or(Ok(ExitCode::SUCCESS), Err)
-                }
-            },
-        };
+        return attach_whole_screen(target, execution);
     }
     let mut options = match args.control {
         true => Options::commanding(),
@@ -81,13 +66,30 @@ pub(crate) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, Cli
     options.after = args.after;
     let hints = match &args.url {
         Some(_) => None,
-        None => Some(About::about(&args.execution.execution)),
+        None => Some(HintCommands::about(&args.execution.execution)),
     };
     runtime()?.block_on(follow(global, target, options, args.control, hints.as_ref()))
 }
 
-/// Returns how a run ended whose process no longer exists, with the command that shows how to continue.
-fn end_without_events(hints: &About) -> String {
+/// Runs `attach --tui`; after the end of the run it prints how the run ended.
+fn attach_whole_screen(target: RunAddress, execution: Option<&Path>) -> Result<ExitCode, CliError> {
+    let ended = match runtime()?.block_on(on_whole_screen(target, execution, None))? {
+        ExitReason::ByKey => return Ok(ExitCode::SUCCESS),
+        ExitReason::Terminated => return Ok(ExitCode::from(StopCause::Terminate.exit_code())),
+        ExitReason::HungUp => return Ok(ExitCode::from(StopCause::HangUp.exit_code())),
+        ExitReason::Ended(ended) => ended,
+    };
+    let hints = execution.map(HintCommands::about);
+    if let (Disconnected::Incomplete { .. }, Some(hints)) = (&ended, &hints) {
+        print_stderr(format!("{}\n", end_without_events(hints)));
+        return Ok(ExitCode::SUCCESS);
+    }
+    print_stderr(format!("{ended}\n"));
+    ended_failure(&ended, hints.as_ref()).map_or(Ok(ExitCode::SUCCESS), Err)
+}
+
+/// Describes the end of a run whose last events did not arrive, by its recorded state, with the command that shows how to continue.
+fn end_without_events(hints: &HintCommands) -> String {
     let state = crate::state::read_execution(hints.execution()).ok();
     let newest = state.as_ref().and_then(|state| state.runs.front());
     let how = newest.map(|run| format!(": {}", run_standing(run, RunProcess::None)));
@@ -95,7 +97,8 @@ fn end_without_events(hints: &About) -> String {
     format!("the run has ended{how}; `{status}` tells how to continue")
 }
 
-/// Follows the run on the whole screen, from the first event on. After its end the screen waits for a key, at most for this long.
+/// Follows the run on the whole screen, from its first event on, with commands if this user may command. After the end of the run the screen
+/// stays until a key is pressed, at most for `patience`; without that, for as long as it takes.
 pub(crate) async fn on_whole_screen(
     target: RunAddress,
     execution: Option<&Path>,
@@ -105,26 +108,26 @@ pub(crate) async fn on_whole_screen(
         return Err(CliError::new(CliErrorKind::Usage, "--tui needs a terminal")
             .hint("without it everything is told in lines"));
     }
-    let hints = execution.map(About::about);
+    let hints = execution.map(HintCommands::about);
     let client = match connect(target.clone(), Options::commanding().after(0)).await {
         // A client that may not command watches.
         Err(ConnectError::Unauthorized { .. }) => Client::connect(target, Options::watching().after(0)).await,
         connected => connected,
     };
     let mut client = client.map_err(|error| connect_failure(&error, hints.as_ref()))?;
-    let known = tui::TuiContext {
+    let context = tui::TuiContext {
         execution: execution.map(Path::to_owned),
         view: view_of(&client.commands()).await,
         status: hints.as_ref().map(|hints| hints.command("status")),
         words: Some(words::of_answer),
         patience,
     };
-    let left = tui::watch(&mut client, known).await;
+    let exit = tui::watch(&mut client, context).await;
     client.close().await;
-    left.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))
+    exit.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))
 }
 
-/// Returns the view of the run, from which events continue; an empty view if the server is too old to send one.
+/// Asks the run for its current view; an empty view if the server is too old to send one.
 async fn view_of(commands: &CommandSender) -> RunView {
     match commands.send(Command::ViewGet).await {
         Ok(DirectPayload::View { view }) => serde_json::from_value(view).unwrap_or_default(),
@@ -132,16 +135,18 @@ async fn view_of(commands: &CommandSender) -> RunView {
     }
 }
 
+/// Follows the run in lines or in the live region of the terminal, and obeys keys or typed lines if `control` is set and the token allows it.
 async fn follow(
     global: &Global,
     target: RunAddress,
     options: Options,
     control: bool,
-    hints: Option<&About>,
+    hints: Option<&HintCommands>,
 ) -> Result<ExitCode, CliError> {
+    // Without `--after` past events are not replayed: a view of the run stands for them.
     let from_now_on = options.after.is_none();
     if let Some(pid) = hints
-        .and_then(|hints| asking(hints.execution()))
+        .and_then(|hints| asking_pid(hints.execution()))
         .filter(|_| !global.quiet)
     {
         print_stderr(format!("process {pid} waits: {}\n", answer_there(pid)));
@@ -149,11 +154,13 @@ async fn follow(
     let client = connect(target, options).await;
     let mut client = client.map_err(|error| connect_failure(&error, hints))?;
     let may_command = client.session().mode == Mode::ReadAndWrite;
-    let (is_denied, control) = (control && !may_command, control && may_command);
-    // Echoed keys would move what is drawn again, also where no key commands the run.
+    let is_denied = control && !may_command;
+    let control = control && may_command;
+    // A live region needs the keyboard even if no key commands the run: keys that the terminal echoes would shift the region.
     let is_live = !global.json() && !global.quiet && is_drawable();
     let keyboard = (control || is_live).then(Keyboard::of_stdin).flatten();
-    let elsewhere = (!control || keyboard.is_none()).then(|| match (control, hints) {
+    // How to answer a question of the run where its keys do not; `None` where they do.
+    let how_to_answer = (!control || keyboard.is_none()).then(|| match (control, hints) {
         (true, _) => "approve, or deny REASON, answers".to_owned(),
         (false, Some(hints)) => format!(
             "`{}` answers, `{}` denies",
@@ -162,8 +169,8 @@ async fn follow(
         ),
         (false, None) => "a client that may command the run answers".to_owned(),
     });
-    let mut report = choose_report(global, elsewhere.as_deref(), || {
-        known(hints).of_client(&client.session().client_id)
+    let mut report = choose_report(global, how_to_answer.as_deref(), || {
+        live_context(hints).of_client(&client.session().client_id)
     });
     report.notice(&match (control, &keyboard) {
         (true, Some(_)) => format!("attached: {}", menu::HELP),
@@ -174,11 +181,12 @@ async fn follow(
         }
         (false, _) => "attached, for reading; Ctrl-C leaves the run to itself".to_owned(),
     });
-    // What is read after the connection was made misses nothing.
+    // Asked for only now: every event that the view does not hold yet arrives on this connection.
     let commands = client.commands();
     let view = view_of(&commands).await;
     let shown = match hints {
         _ if from_now_on && view.seq > 0 => report.begin_with(view.clone()),
+        // A server that sends no view: the recorded state takes its place.
         Some(about) if from_now_on => {
             report.start(&crate::state::read_execution(about.execution())?);
             Ok(())
@@ -190,7 +198,7 @@ async fn follow(
         _ => Ok(()),
     };
     if shown.is_err() {
-        // The output is not read.
+        // Nothing reads the output any more, as after `| head`.
         return Ok(ExitCode::SUCCESS);
     }
     let form = match &report {
@@ -203,12 +211,12 @@ async fn follow(
         view: view.clone(),
         hints,
     };
-    let prompt = Arc::new(PromptLine::new(form, view, elsewhere));
+    let prompt = Arc::new(PromptLine::new(form, view, how_to_answer));
     followed.report.put_questions(&prompt);
     let (checkpoint_sender, checkpoints) = watch::channel(Vec::new());
     let mut code = ExitCode::SUCCESS;
     let (suspensions, suspension) = watch::channel(None);
-    let execution = hints.map(About::execution);
+    let execution = hints.map(HintCommands::execution);
     let shown = tokio::select! {
         biased;
         cause = signals::hung_up() => {
@@ -218,9 +226,9 @@ async fn follow(
         never = watch_suspension(execution, |found| { suspensions.send_replace(found); }) => match never {},
         shown = followed.show(&mut client, &prompt, &checkpoint_sender, suspension) => shown,
         never = suspend::answer(SuspendSignals::new(), keyboard.as_ref()) => match never {},
-        () = press(keyboard.as_ref().filter(|_| control), &prompt, &commands, checkpoints, hints) => Ok(()),
+        () = obey_keys(keyboard.as_ref().filter(|_| control), &prompt, &commands, checkpoints, hints) => Ok(()),
         () = ignore_keys(keyboard.as_ref().filter(|_| !control)) => Ok(()),
-        () = obey(&commands, hints), if control && keyboard.is_none() => Ok(()),
+        () = obey_lines(&commands, hints), if control && keyboard.is_none() => Ok(()),
         // Without this handler Ctrl+C would end the program before the terminal is restored.
         _ = tokio::signal::ctrl_c(), if keyboard.is_some() => Ok(()),
     };
@@ -231,39 +239,44 @@ async fn follow(
     shown.map(|()| code)
 }
 
-fn choose_report(global: &Global, elsewhere: Option<&str>, known: impl FnOnce() -> LiveContext) -> Reporter {
+fn choose_report(
+    global: &Global,
+    how_to_answer: Option<&str>,
+    live_context: impl FnOnce() -> LiveContext,
+) -> Reporter {
     if global.json() {
         Reporter::json()
     } else if global.quiet {
         Reporter::Quiet
     } else if is_drawable() {
-        Reporter::live(known())
+        Reporter::live(live_context())
     } else {
-        Reporter::plain(Some(elsewhere.unwrap_or(KEYS).to_owned()))
+        Reporter::plain(Some(how_to_answer.unwrap_or(KEYS).to_owned()))
     }
 }
 
-/// Returns facts about the run from its remembered hank and command line; the run itself does not report them.
-fn known(hints: Option<&About>) -> LiveContext {
+/// Returns facts about the run that the run does not report: from its hank and from the command line, as they were remembered in its directory.
+fn live_context(hints: Option<&HintCommands>) -> LiveContext {
     let Some(hints) = hints else {
         return LiveContext::default();
     };
     let hank = hints.hank().and_then(|path| hank_files::load(&path).ok()?.hank);
-    let hints = hints.option("max-cost").and_then(|dollars| dollars.parse().ok());
-    let ceiling = Ceiling {
-        max_dollars: hints.and_then(|dollars| Usd::from_dollars(dollars).ok()),
+    let dollars = hints.option("max-cost").and_then(|dollars| dollars.parse().ok());
+    let typed = Ceiling {
+        max_dollars: dollars.and_then(|dollars| Usd::from_dollars(dollars).ok()),
         max_time: None,
     };
-    let ceiling = hank.as_ref().map_or(ceiling, |hank| ceiling.or_from_hank(hank));
+    let ceiling = hank.as_ref().map_or(typed, |hank| typed.or_from_hank(hank));
     LiveContext::of(ceiling, hank.as_ref())
 }
 
 /// Run that is followed, and its report.
 struct Followed<'t> {
     report: Reporter,
-    /// View of the run, for its last sentence.
+    /// View of the run, for the last sentence of the report.
     view: RunView,
-    hints: Option<&'t About>,
+    /// `None` if the run was named by its address.
+    hints: Option<&'t HintCommands>,
 }
 
 impl Followed<'_> {
@@ -290,6 +303,7 @@ impl Followed<'_> {
                     if let Event::CheckpointList { checkpoints, .. } = &entry.event {
                         checkpoint_sender.send_replace(checkpoints.clone());
                     }
+                    // Other prompts get their events through the report.
                     if prompt.is_silent() {
                         prompt.take(&entry);
                     }
@@ -316,7 +330,7 @@ impl Followed<'_> {
         self.report.event(entry)
     }
 
-    /// Shows what did not come in time from the journal of a run that has ended, and says how it ended.
+    /// Shows the events that did not arrive, from the journal, and says how the run ended.
     fn end(&mut self, ended: &Disconnected) -> Result<(), CliError> {
         match (ended, self.hints) {
             (Disconnected::Incomplete { after }, Some(hints)) => {
@@ -343,8 +357,8 @@ impl Followed<'_> {
     }
 }
 
-/// Lines of the journal are shown like events that come.
-impl RecordedLines for Followed<'_> {
+/// Lines that [`Followed::end`] reads from the journal are shown like events that arrive.
+impl LineSink for Followed<'_> {
     fn line(&mut self, line: TailLine<'_>) -> io::Result<()> {
         match JournalEntry::from_json(line.bytes) {
             Ok(entry) => self.event(&entry),
@@ -362,12 +376,12 @@ impl RecordedLines for Followed<'_> {
 }
 
 /// Acts on keys until the user detaches.
-async fn press(
+async fn obey_keys(
     keyboard: Option<&Keyboard>,
     prompt: &PromptLine,
     commands: &CommandSender,
     mut checkpoints: watch::Receiver<Vec<ListedCheckpoint>>,
-    hints: Option<&About>,
+    hints: Option<&HintCommands>,
 ) {
     let Some(keyboard) = keyboard else {
         return std::future::pending().await;
@@ -390,7 +404,7 @@ async fn press(
             KeyAction::Say(text) => print_stderr(format!("{text}\n")),
             KeyAction::Send(command) => send(commands, command, hints).await,
             KeyAction::Detach => return,
-            KeyAction::ListCheckpoints => match list(commands, &mut checkpoints).await {
+            KeyAction::ListCheckpoints => match list_checkpoints(commands, &mut checkpoints).await {
                 Some(found) => print_stderr(format!("{}\n", menu.offer(found))),
                 None => print_stderr("the checkpoints were not told\n"),
             },
@@ -407,8 +421,8 @@ async fn ignore_keys(keyboard: Option<&Keyboard>) {
     std::future::pending().await
 }
 
-/// Asks for the checkpoints, newest first.
-async fn list(
+/// Asks the run for its checkpoints, newest first; `None` if the list does not arrive.
+async fn list_checkpoints(
     commands: &CommandSender,
     checkpoints: &mut watch::Receiver<Vec<ListedCheckpoint>>,
 ) -> Option<Vec<ListedCheckpoint>> {
@@ -417,7 +431,7 @@ async fn list(
         .send(Command::CheckpointList { run_id: None })
         .await
         .ok()?;
-    tokio::time::timeout(LIST, checkpoints.changed())
+    tokio::time::timeout(LIST_WAIT, checkpoints.changed())
         .await
         .ok()?
         .ok()?;
@@ -425,7 +439,7 @@ async fn list(
 }
 
 /// Obeys typed commands until the user detaches. The end of the input changes nothing.
-async fn obey(commands: &CommandSender, hints: Option<&About>) {
+async fn obey_lines(commands: &CommandSender, hints: Option<&HintCommands>) {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         let read = match words::read(&line) {
@@ -456,7 +470,7 @@ async fn obey(commands: &CommandSender, hints: Option<&About>) {
 }
 
 /// Returns the full SHA of a checkpoint of a run whose directory is known.
-async fn full_name(hints: Option<&About>, prefix: String) -> Result<String, CliError> {
+async fn full_name(hints: Option<&HintCommands>, prefix: String) -> Result<String, CliError> {
     let Some(hints) = hints else {
         let message = format!("`{prefix}` is too short to name a checkpoint to a run elsewhere");
         return Err(CliError::new(CliErrorKind::Input, message).hint("12 digits are enough"));
@@ -477,7 +491,7 @@ async fn is_meant(lines: &mut Lines<BufReader<Stdin>>) -> bool {
     meant
 }
 
-async fn send(commands: &CommandSender, command: Command, hints: Option<&About>) {
+async fn send(commands: &CommandSender, command: Command, hints: Option<&HintCommands>) {
     match commands.send(command).await {
         Ok(answer) => print_stderr(format!("{}\n", words::of_answer(&answer))),
         Err(error) => print_stderr(command_failure(&error, hints).text()),

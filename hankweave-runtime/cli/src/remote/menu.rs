@@ -7,7 +7,7 @@ pub(super) const HELP: &str =
     "n next | s skip | x stop by force | r go back … | q end the run | d detach | ? this";
 
 /// Checkpoints that the menu offers: the digits from 1 to 9 name them.
-const MAX_PLACES: usize = 9;
+const MAX_CHECKPOINTS: usize = 9;
 
 const CONFIRM: &str = "y means it, any other key does nothing";
 
@@ -18,7 +18,7 @@ pub(super) enum MenuState {
     #[default]
     Top,
     /// The key is the number of a checkpoint in this list, counted from 1.
-    Places(Vec<ListedCheckpoint>),
+    Checkpoints(Vec<ListedCheckpoint>),
     /// `y` sends the command; any other key drops it.
     Confirm(Command),
 }
@@ -41,10 +41,10 @@ impl MenuState {
         let unchanged = || KeyAction::Say("nothing was changed".to_owned());
         match std::mem::take(self) {
             Self::Top => self.press_command(key),
-            Self::Places(places) => {
+            Self::Checkpoints(checkpoints) => {
                 let index = key.checked_sub(b'1').map(usize::from);
-                match index.and_then(|index| places.get(index)) {
-                    Some(place) => self.confirm_rollback(place),
+                match index.and_then(|index| checkpoints.get(index)) {
+                    Some(checkpoint) => self.confirm_rollback(checkpoint),
                     None => unchanged(),
                 }
             }
@@ -55,17 +55,21 @@ impl MenuState {
         }
     }
 
-    /// Opens the menu of the first checkpoints in `places` and returns its text; without any, there is no menu.
-    pub(super) fn offer(&mut self, mut places: Vec<ListedCheckpoint>) -> String {
-        places.truncate(MAX_PLACES);
-        if places.is_empty() {
+    /// Opens a menu of the first of these checkpoints and returns its text; without any checkpoint no menu opens.
+    pub(super) fn offer(&mut self, mut checkpoints: Vec<ListedCheckpoint>) -> String {
+        checkpoints.truncate(MAX_CHECKPOINTS);
+        if checkpoints.is_empty() {
             return "there is no checkpoint to roll back to".to_owned();
         }
         let mut text = "roll back to (any other key: nowhere)".to_owned();
-        for (number, place) in (1..).zip(&places) {
-            text.push_str(&format!("\n  {number}  {} at {}", name(place), place.timestamp));
+        for (number, checkpoint) in (1..).zip(&checkpoints) {
+            text.push_str(&format!(
+                "\n  {number}  {} at {}",
+                name(checkpoint),
+                checkpoint.timestamp
+            ));
         }
-        *self = Self::Places(places);
+        *self = Self::Checkpoints(checkpoints);
         text
     }
 
@@ -85,8 +89,8 @@ impl MenuState {
         }
     }
 
-    fn confirm_rollback(&mut self, place: &ListedCheckpoint) -> KeyAction {
-        let Some(checkpoint_sha) = ShaPrefix::new(place.sha.as_str()) else {
+    fn confirm_rollback(&mut self, checkpoint: &ListedCheckpoint) -> KeyAction {
+        let Some(checkpoint_sha) = ShaPrefix::new(checkpoint.sha.as_str()) else {
             return KeyAction::Say("this checkpoint has no name to roll back to".to_owned());
         };
         *self = Self::Confirm(Command::RollbackToCheckpoint {
@@ -95,15 +99,15 @@ impl MenuState {
         });
         KeyAction::Say(format!(
             "take the files of the project back to {}? {CONFIRM}",
-            name(place)
+            name(checkpoint)
         ))
     }
 }
 
 /// Returns the name of a checkpoint for people, such as `build#1 rig-setup`. The type belongs to it: a codon has one after its rig and
 /// one at its end.
-fn name(place: &ListedCheckpoint) -> String {
-    format!("{} {}", place.codon_id, place.checkpoint_type)
+fn name(checkpoint: &ListedCheckpoint) -> String {
+    format!("{} {}", checkpoint.codon_id, checkpoint.checkpoint_type)
 }
 
 #[cfg(test)]
@@ -113,13 +117,13 @@ mod tests {
 
     use super::*;
 
-    fn places(count: usize) -> Vec<ListedCheckpoint> {
-        let place = |number: usize| {
+    fn checkpoints(count: usize) -> Vec<ListedCheckpoint> {
+        let checkpoint = |number: usize| {
             serde_json::from_value(json!({"codonId": format!("c{number}"), "codonName": "C", "checkpointType": "completed",
                 "sha": format!("{number:040x}"), "status": "completed", "timestamp": "2026-01-04T12:00:00.000Z"}))
             .unwrap()
         };
-        (1..=count).map(place).collect()
+        (1..=count).map(checkpoint).collect()
     }
 
     /// Presses keys one after another and returns the reaction to the last one.
@@ -151,7 +155,7 @@ mod tests {
     #[test]
     fn what_takes_files_back_or_ends_the_run_is_asked_once_more() {
         let mut menu = MenuState::default();
-        let text = menu.offer(places(12));
+        let text = menu.offer(checkpoints(12));
         assert!(
             text.contains("\n  1  c1 completed at 2026-01-04T12:00:00.000Z") && text.contains("\n  9  c9 ")
         );
@@ -174,7 +178,7 @@ mod tests {
     #[test]
     fn a_checkpoint_after_a_rig_is_not_said_to_be_the_end_of_its_codon() {
         let mut menu = MenuState::default();
-        let mut listed = places(1);
+        let mut listed = checkpoints(1);
         listed[0].checkpoint_type = CheckpointType::RigSetup;
         menu.offer(listed);
         let KeyAction::Say(question) = press(&mut menu, "1") else {
@@ -188,11 +192,11 @@ mod tests {
         let nothing = KeyAction::Say("nothing was changed".to_owned());
         let mut menu = MenuState::default();
         for pressed in ["n", "0", "3", "\x1b"] {
-            menu.offer(places(2));
+            menu.offer(checkpoints(2));
             assert_eq!(press(&mut menu, pressed), nothing, "{pressed:?}");
         }
         for pressed in ["1n", "1Y1"] {
-            menu.offer(places(2));
+            menu.offer(checkpoints(2));
             let first = pressed.strip_suffix("1").unwrap_or(pressed);
             let sent = press(&mut menu, first);
             assert_eq!(sent == nothing, pressed == "1n", "{pressed:?}");

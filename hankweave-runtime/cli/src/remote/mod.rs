@@ -1,4 +1,5 @@
-//! Commands to a run that another program serves: `next`, `skip`, `stop`, and `rollback` while a run is live; where its page is (CLI-15).
+//! Commands to a live run of another process (CLI-15): `next`, `skip`, `redo`, `approve`, `stop`, `rollback` and `undo` each connect to the run, send
+//! one command and print the answer. `attach` follows the run, `page` prints the address of its page.
 
 mod attach;
 mod menu;
@@ -45,7 +46,7 @@ pub(super) fn redo(global: &Global, execution: &ExecutionArgs) -> Result<ExitCod
 /// Runs `approve` for a live run, which then continues by itself, or ends.
 pub(super) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, CliError> {
     let (codon_id, reason) = (args.codon().cloned(), args.reason.clone());
-    // The handshake names the user.
+    // The run learns the name of the user when this client connects.
     let by = None;
     let command = match args.deny {
         false => Command::CodonApprove { codon_id, reason, by },
@@ -69,19 +70,19 @@ pub(super) fn stop(global: &Global, args: &StopArgs) -> Result<ExitCode, CliErro
     send(global, execution, command)
 }
 
-/// Lets a suspended run continue; returns whether it may.
+/// Lets a suspended run continue; returns whether the signal could be sent.
 fn wake(run: SuspendedRun) -> bool {
     let pid = i32::try_from(run.pid()).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| kill_process(pid, Signal::CONT).is_ok())
 }
 
-/// Runs `rollback` for a live run, which rolls back itself and starts its next run there.
+/// Runs `rollback` for a live run: that process rolls back and starts its next run from the checkpoint.
 pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, CliError> {
     use hankweave_core::wire::{RollbackPoint as WirePoint, ShaPrefix};
     let auto_restart = false;
     let command = match (&args.to, &args.codon) {
         (Some(prefix), _) => {
-            // The live run may have a checkpoint that is newer than this look-up: it gets the typed prefix, and resolves it itself.
+            // The live run may have a checkpoint that this look-up does not find yet. Then the run gets the prefix as typed, and resolves it.
             let full = checkpoints::full_name(&args.execution.execution, prefix);
             let name = match &full {
                 Ok(sha) => sha.as_str(),
@@ -115,7 +116,7 @@ pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
     send(global, &args.execution.execution, command)
 }
 
-/// Runs `undo` for a live run in which nothing has followed this rollback.
+/// Runs `undo` for a live run whose newest operation is this rollback; `operation` is its id.
 pub(super) fn undo_rollback(
     global: &Global,
     execution: &Path,
@@ -149,15 +150,16 @@ fn send(global: &Global, execution: &Path, command: Command) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-/// Time that a process in the directory has to accept clients, as one that starts its run soon does, and the interval of attempts to connect.
-const STARTING: Duration = Duration::from_secs(10);
-const TRY: Duration = Duration::from_millis(50);
+/// Longest wait for a process that has the directory and does not accept clients yet.
+const START_WAIT: Duration = Duration::from_secs(10);
+/// Interval between attempts to connect.
+const CONNECT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Connects to a run, also to one that is about to accept clients.
 async fn connect(target: RunAddress, mut options: Options) -> Result<Client, ConnectError> {
     options.user = Environment::of_process().user();
-    let until = Instant::now() + STARTING;
-    // A process that asks accepts clients after its answer, if at all.
+    let until = Instant::now() + START_WAIT;
+    // A process that asks a question in its terminal accepts no clients before the answer, which may take a night.
     let may_start = || match &target {
         RunAddress::Execution(execution) => !holder(execution).is_some_and(|holder| holder.asking),
         _ => true,
@@ -165,7 +167,7 @@ async fn connect(target: RunAddress, mut options: Options) -> Result<Client, Con
     loop {
         match Client::connect(target.clone(), options.clone()).await {
             Err(ConnectError::Find(FindError::NoPort { .. })) if Instant::now() < until && may_start() => {
-                sleep(TRY).await;
+                sleep(CONNECT_INTERVAL).await;
             }
             connected => return connected,
         }
@@ -179,14 +181,14 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
         .map_err(|error| CliError::from_error(CliErrorKind::Io, &error))
 }
 
-/// Returns the process that works in this execution directory, where it asks a question in its terminal, which may take a night.
-fn asking(execution: &Path) -> Option<u32> {
+/// Returns the process that has this execution directory, if it asks a question in its terminal.
+fn asking_pid(execution: &Path) -> Option<u32> {
     holder(execution)
         .filter(|holder| holder.asking)
         .map(|holder| holder.pid)
 }
 
-/// Describes a failure to connect. `typed` is `None` if the server was named by its address, so that the directory is unknown.
+/// Describes a failure to connect. `hints` is `None` if the server was named by its address, so that the directory is unknown.
 fn connect_failure(error: &ConnectError, hints: Option<&HintCommands>) -> CliError {
     match error {
         ConnectError::Find(FindError::NoExecution { .. } | FindError::NotLive { .. }) => {
@@ -201,7 +203,7 @@ fn connect_failure(error: &ConnectError, hints: Option<&HintCommands>) -> CliErr
             .hint(format!("nothing was connected to; if you know it, `{ATTACH_BY_ADDRESS}` takes its address with the token")),
         ConnectError::Find(FindError::NoPort { path, pid }) => {
             let other = || "it starts or ends its run just now, or it is no run".to_owned();
-            let hint = asking(path).map_or_else(other, |_| answer_there(*pid));
+            let hint = asking_pid(path).map_or_else(other, |_| answer_there(*pid));
             CliError::from_error(CliErrorKind::Held, error).hint(hint)
         }
         ConnectError::Find(FindError::Suspended { pid, .. }) => {
@@ -209,7 +211,7 @@ fn connect_failure(error: &ConnectError, hints: Option<&HintCommands>) -> CliErr
         }
         ConnectError::Unauthorized { .. } => CliError::from_error(CliErrorKind::Input, error)
             .hint("HANKWEAVE_TOKEN, and HANKWEAVE_READONLY_TOKEN for reading, must hold what the run was started with; without them the tokens in .hankweave are taken"),
-        ConnectError::Connect { .. } => CliError::from_error(CliErrorKind::Io, error).hint(became(hints)),
+        ConnectError::Connect { .. } => CliError::from_error(CliErrorKind::Io, error).hint(status_hint(hints)),
         ConnectError::Refused { .. } => CliError::from_error(CliErrorKind::Failed, error),
         _ => CliError::from_error(CliErrorKind::Io, error),
     }
@@ -243,25 +245,26 @@ fn command_failure(error: &CommandError, hints: Option<&HintCommands>) -> CliErr
                 None => failure,
             }
         }
-        CommandError::Unanswered(_) => CliError::from_error(CliErrorKind::Io, error).hint(became(hints)),
+        CommandError::Unanswered(_) => CliError::from_error(CliErrorKind::Io, error).hint(status_hint(hints)),
         _ => CliError::from_error(CliErrorKind::Bug, error),
     }
 }
 
+/// Returns the failure of a client whose connection has ended; `None` after the regular end of the run.
 fn ended_failure(ended: &Disconnected, hints: Option<&HintCommands>) -> Option<CliError> {
     match ended {
         Disconnected::RunEnded => None,
         Disconnected::Incomplete { after } => {
-            Some(CliError::from_error(CliErrorKind::Io, ended).hint(rest(hints, *after)))
+            Some(CliError::from_error(CliErrorKind::Io, ended).hint(missed_events_hint(hints, *after)))
         }
         Disconnected::Refused(_) => Some(CliError::from_error(CliErrorKind::Failed, ended)),
         // `Lost`
-        _ => Some(CliError::from_error(CliErrorKind::Io, ended).hint(became(hints))),
+        _ => Some(CliError::from_error(CliErrorKind::Io, ended).hint(status_hint(hints))),
     }
 }
 
-/// Describes how to read the events that were not received.
-fn rest(hints: Option<&HintCommands>, after: u64) -> String {
+/// Returns a hint on how to read the events that were not received.
+fn missed_events_hint(hints: Option<&HintCommands>, after: u64) -> String {
     match hints {
         Some(hints) => format!("`{} --after {after}` shows them", hints.command("journal")),
         None => format!("`hankweave journal --after {after}` in its directory shows them"),
@@ -269,7 +272,7 @@ fn rest(hints: Option<&HintCommands>, after: u64) -> String {
 }
 
 /// Returns a hint on how to find out about a run that no longer answers.
-fn became(hints: Option<&HintCommands>) -> String {
+fn status_hint(hints: Option<&HintCommands>) -> String {
     match hints {
         Some(hints) => format!("`{}` shows what became of the run", hints.command("status")),
         None => "the status of its directory shows what became of the run".to_owned(),

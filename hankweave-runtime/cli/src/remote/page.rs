@@ -1,4 +1,4 @@
-//! `hankweave page`
+//! `hankweave page`: prints the address of the page that a live run serves.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use crate::hints::HintCommands;
 use crate::terminal::exit::CliError;
 use crate::terminal::output;
 
-/// Prints the address of the page with its token, which is tried first: a token that the run does not know opens nothing.
+/// Prints the address of the page with the token in it, after a connection with this token: one that the run does not know opens nothing.
 pub(crate) fn page(global: &Global, args: &PageArgs) -> Result<ExitCode, CliError> {
     crate::logging::install(global);
     let hints = HintCommands::about(&args.execution.execution);

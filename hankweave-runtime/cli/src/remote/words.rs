@@ -1,4 +1,4 @@
-//! Answers for people, and commands as people type them.
+//! Words of `hankweave attach`: the lines in which people type commands ([`read`]), and the answers to commands as sentences ([`of_answer`]).
 
 use hankweave_core::id::CodonId;
 use hankweave_core::wire::{Command, CommandOutcome, DirectPayload, RollbackPoint, ShaPrefix};
@@ -9,14 +9,14 @@ pub(super) const HELP: &str = "next | approve | deny [REASON] | redo | start ID 
 /// Digits of a full SHA.
 const LONGEST_SHA: usize = 64;
 
-/// A line of input.
+/// Meaning of a typed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AttachInput {
     Nothing,
     Command(Command),
     /// A command that changes files and has to be confirmed.
     Careful(Command),
-    /// Back to the checkpoint that begins like this; too short for the run to accept.
+    /// Roll back to the checkpoint whose SHA begins like this. The run does not accept so short a prefix; the caller looks up the SHA.
     BackTo(String),
     Detach,
     Unknown,
@@ -63,7 +63,7 @@ pub(super) fn read(line: &str) -> AttachInput {
     }
 }
 
-/// Returns the input that rolls back to a checkpoint.
+/// Returns the input that rolls back to a checkpoint, named by its SHA or a prefix.
 pub(super) fn back_to(sha: String) -> AttachInput {
     match ShaPrefix::new(sha.clone()) {
         Some(checkpoint_sha) => AttachInput::Careful(Command::RollbackToCheckpoint {

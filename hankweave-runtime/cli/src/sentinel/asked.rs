@@ -1,4 +1,4 @@
-//! Prints what a sentinel is asked.
+//! Output of `sentinel test`: each action with the prompt that the model would have got, or the events for the command.
 
 use std::fmt::Write as _;
 use std::io;
@@ -17,9 +17,10 @@ use crate::journal::sentence;
 use crate::terminal::report::counted;
 use crate::terminal::screen::{JsonLines, SafeText, local_time, print};
 
+/// Prints the actions of a sentinel, as text or as lines of JSON.
 pub(super) struct RehearsalOutput<'a> {
     sentinel: &'a Sentinel,
-    out: RehearsalFormat,
+    format: RehearsalFormat,
 }
 
 enum RehearsalFormat {
@@ -29,11 +30,11 @@ enum RehearsalFormat {
 
 impl<'a> RehearsalOutput<'a> {
     pub(super) fn new(global: &Global, sentinel: &'a Sentinel) -> Self {
-        let out = match global.json() {
+        let format = match global.json() {
             true => RehearsalFormat::Json(JsonLines::default()),
             false => RehearsalFormat::Text,
         };
-        Self { sentinel, out }
+        Self { sentinel, format }
     }
 
     /// Prints one action of the sentinel.
@@ -55,7 +56,7 @@ impl<'a> RehearsalOutput<'a> {
             };
             render_prompt(prompt, &context)
         });
-        match &mut self.out {
+        match &mut self.format {
             RehearsalFormat::Json(lines) => {
                 let mut line = json!({"at": at, "sentinelId": self.sentinel.config.id, "runId": run, "codonId": codon,
                     "trigger": firing.number, "events": Value::Array(values())});
@@ -71,7 +72,7 @@ impl<'a> RehearsalOutput<'a> {
     }
 
     pub(super) fn flush(&mut self) -> io::Result<()> {
-        match &mut self.out {
+        match &mut self.format {
             RehearsalFormat::Json(lines) => lines.flush(),
             RehearsalFormat::Text => Ok(()),
         }

@@ -1,4 +1,6 @@
-//! `hankweave sentinel`
+//! `hankweave sentinel`: `test` shows when a sentinel would have acted in a recorded run, `convert` rewrites files for the older system.
+//!
+//! `test` reads the sentinel here, [`rehearsal`] feeds it the journal, and [`asked`] prints each action.
 
 mod asked;
 mod convert;
@@ -31,7 +33,7 @@ pub(crate) fn sentinel(global: &Global, command: &SentinelCommand) -> Result<Exi
     }
 }
 
-/// A sentinel of a file of its own.
+/// A sentinel that was read from its own file.
 struct Sentinel {
     config: SentinelConfig,
     /// Prompt of the model; `None` for a command.
@@ -70,6 +72,7 @@ fn read(path: &Path) -> Result<Sentinel, CliError> {
         .to_string_lossy()
         .into_owned();
     let text = read_text(path)?;
+    // The conversion shows only whether the file is in the old form; its result is not used.
     let is_old = convert_sentinel(&text, &name).is_ok_and(|converted| !converted.changed.is_empty());
     let hint = match is_old {
         true => conversion_of(path),

@@ -1,4 +1,5 @@
-//! A sentinel over a recorded journal: loaded for each codon and drained at its end, as in a run, by the times that are recorded (SENT-12).
+//! A sentinel that is fed a recorded journal instead of a live run (SENT-12): it is loaded when the agent of a codon starts and acts on what it has
+//! collected at the end of the codon, as in a run. Time passes as the recorded events say.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -19,14 +20,18 @@ use crate::recorded::LineSink;
 use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::report::counted;
 
+/// The sentinel on its way through the journal.
 pub(super) struct Rehearsal<'a> {
     config: &'a SentinelConfig,
-    /// Codon to watch; all codons without it. The configured id of a codon in a loop selects all its iterations.
+    /// Codon to watch; `None` for all codons. The configured id of a codon in a loop selects all its iterations.
     wanted: Option<&'a CodonId>,
-    asked: RehearsalOutput<'a>,
+    output: RehearsalOutput<'a>,
+    /// Codon that the sentinel is loaded for now.
     watched: Option<WatchedCodon>,
+    /// Number of codons watched until now.
     codons: usize,
-    times: usize,
+    /// Number of times that the sentinel acted.
+    firings: usize,
     /// Types of the events that the sentinel got, for the hint after a mistyped type.
     kinds: BTreeSet<String>,
     /// Codons that were not selected, for the hint after a mistyped id.
@@ -34,24 +39,27 @@ pub(super) struct Rehearsal<'a> {
 }
 
 /// The codon that the sentinel is loaded for.
-pub(super) struct WatchedCodon {
-    pub(super) run: RunId,
-    pub(super) codon: CodonId,
+struct WatchedCodon {
+    run: RunId,
+    codon: CodonId,
     engine: SentinelEngine,
+    /// Start of the agent, from which the engine counts time.
     since: Timestamp,
-    /// The work of the codon has ended, and the sentinel waits for the end that is published.
+    /// The work of the codon has ended; of all later events the sentinel gets only `codon.completed`.
     waits_for_end: bool,
 }
 
 /// Effect of a journal line on the watched codon.
 enum CodonPhase {
+    /// The agent of a wanted codon starts: the sentinel is loaded.
     Begins(RunId, CodonId),
-    /// Its agent has ended well: what was collected is acted on.
+    /// The agent has ended well: the sentinel acts on the events that it has collected.
     Drains,
-    /// It failed or was skipped: what was collected is given up.
+    /// The codon failed or was skipped: the collected events are dropped, and only its published end may still count.
     Ends,
-    /// The stop of its run, or the pause for which a sentinel asked, ended it: its end is not waited for either.
+    /// A stop of the run, or a pause for which a sentinel asked, ended the codon: its published end does not count either.
     IsLeft,
+    /// Anything else; the sentinel may see the line.
     Nothing,
 }
 
@@ -59,15 +67,15 @@ impl<'a> Rehearsal<'a> {
     pub(super) fn new(
         config: &'a SentinelConfig,
         wanted: Option<&'a CodonId>,
-        asked: RehearsalOutput<'a>,
+        output: RehearsalOutput<'a>,
     ) -> Self {
         Self {
             config,
             wanted,
-            asked,
+            output,
             watched: None,
             codons: 0,
-            times: 0,
+            firings: 0,
             kinds: BTreeSet::new(),
             others: BTreeSet::new(),
         }
@@ -78,6 +86,7 @@ impl<'a> Rehearsal<'a> {
         self.codons == 0
     }
 
+    /// Returns the error for a selected codon that the journal does not have.
     pub(super) fn nothing_of(self, codon: &CodonId) -> CliError {
         let others: Vec<String> = self.others.into_iter().collect();
         let hint = match others.is_empty() {
@@ -91,10 +100,10 @@ impl<'a> Rehearsal<'a> {
     /// Returns the result in one line.
     pub(super) fn summary(&self) -> String {
         let (id, codons) = (&self.config.id, counted(self.codons, "codon"));
-        if self.times > 0 {
+        if self.firings > 0 {
             return format!(
                 "{id} would have acted {} in {codons}",
-                counted(self.times, "time")
+                counted(self.firings, "time")
             );
         }
         let kinds: Vec<&str> = self.kinds.iter().map(String::as_str).collect();
@@ -112,7 +121,8 @@ impl<'a> Rehearsal<'a> {
             .is_none_or(|wanted| wanted == codon || wanted.as_str() == codon.configured())
     }
 
-    fn turn(&mut self, line: TailLine<'_>) -> CodonPhase {
+    /// Returns the effect of a line on the watched codon, and notes a codon that was not selected.
+    fn phase_of(&mut self, line: TailLine<'_>) -> CodonPhase {
         let entry = (line.kind == "state.transition").then(|| JournalEntry::from_json(line.bytes).ok());
         let Some(Event::StateTransition { transition, .. }) = entry.flatten().map(|entry| entry.event) else {
             return CodonPhase::Nothing;
@@ -155,8 +165,8 @@ impl<'a> Rehearsal<'a> {
         }
     }
 
-    /// Acts on what became due before `now`, at the time at which it did.
-    fn wait(&mut self, now: Timestamp) -> io::Result<()> {
+    /// Lets the sentinel act for each interval that has passed by `now`, with the time at which it passed.
+    fn act_on_timers(&mut self, now: Timestamp) -> io::Result<()> {
         while let Some(watched) = self.watched.as_mut().filter(|watched| !watched.waits_for_end) {
             let due = watched.engine.due().map(|due| (due, watched.since.after(due)));
             let Some((due, at)) = due.filter(|(_, at)| *at <= now) else {
@@ -168,7 +178,8 @@ impl<'a> Rehearsal<'a> {
         Ok(())
     }
 
-    fn see(&mut self, line: TailLine<'_>, now: Timestamp) -> io::Result<()> {
+    /// Gives the sentinel the event of a line, and lets it act.
+    fn observe(&mut self, line: TailLine<'_>, now: Timestamp) -> io::Result<()> {
         let Some(watched) = &mut self.watched else {
             return Ok(());
         };
@@ -186,13 +197,14 @@ impl<'a> Rehearsal<'a> {
             watched.engine.see(&Arc::new(seen), now.since(watched.since));
         }
         let acted = self.act(now);
+        // While the sentinel waits for the end, only the published end gets this far.
         match self.watched.as_ref().is_some_and(|watched| watched.waits_for_end) {
             true => self.end(now),
             false => acted,
         }
     }
 
-    /// Acts on what is left, once nothing more comes.
+    /// Lets the sentinel act on the remaining events, and unloads it.
     fn end(&mut self, now: Timestamp) -> io::Result<()> {
         if let Some(watched) = &mut self.watched {
             watched.engine.flush();
@@ -202,7 +214,7 @@ impl<'a> Rehearsal<'a> {
         acted
     }
 
-    /// Waits for the published end of the codon if the sentinel acts on it. Returns whether it does.
+    /// Keeps the sentinel loaded until the published end of the codon if it acts on that end, and unloads it otherwise. Returns whether it acts.
     fn wait_for_end(&mut self) -> bool {
         let waits = self.config.acts_on_end();
         match &mut self.watched {
@@ -212,13 +224,14 @@ impl<'a> Rehearsal<'a> {
         waits
     }
 
+    /// Prints the actions that are due.
     fn act(&mut self, at: Timestamp) -> io::Result<()> {
         let Some(watched) = &mut self.watched else {
             return Ok(());
         };
         while let Some(firing) = watched.engine.next_firing() {
-            self.times += 1;
-            self.asked
+            self.firings += 1;
+            self.output
                 .print_firing(&watched.run, &watched.codon, &firing, at)?;
         }
         Ok(())
@@ -230,8 +243,8 @@ impl LineSink for Rehearsal<'_> {
         let Some(now) = time(line) else {
             return Ok(());
         };
-        self.wait(now)?;
-        match self.turn(line) {
+        self.act_on_timers(now)?;
+        match self.phase_of(line) {
             CodonPhase::Begins(run, codon) => {
                 self.codons += 1;
                 self.watched = Some(WatchedCodon {
@@ -243,9 +256,9 @@ impl LineSink for Rehearsal<'_> {
                 });
                 Ok(())
             }
-            CodonPhase::Nothing => self.see(line, now),
+            CodonPhase::Nothing => self.observe(line, now),
             CodonPhase::Drains => {
-                self.see(line, now)?;
+                self.observe(line, now)?;
                 if let Some(watched) = &mut self.watched {
                     watched.engine.flush();
                 }
@@ -270,7 +283,7 @@ impl LineSink for Rehearsal<'_> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.asked.flush()
+        self.output.flush()
     }
 }
 

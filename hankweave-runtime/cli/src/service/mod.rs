@@ -1,4 +1,5 @@
-//! `hankweave service`: a run as a systemd unit of the user, which starts again after a reboot (CLI-81).
+//! `hankweave service`: a run as a systemd unit of the user, which starts again after a reboot (CLI-81). `install` writes the unit and a file with
+//! its environment variables and starts the service, `uninstall` removes them, `status` lists the units.
 
 mod unit;
 
@@ -40,10 +41,10 @@ fn install(global: &Global, args: &ServiceInstallArgs) -> Result<ExitCode, CliEr
             in_folder("run --help", Path::new("."))
         ))
     })?;
-    let (unit, name) = planned(args, &run)?;
+    let (unit, name) = plan_unit(args, &run)?;
     let text = unit.text().map_err(|error| refused(&error))?;
     let variables = variables(&args.env)?;
-    reachable(&unit)?;
+    check_systemd(&unit)?;
     if is_served(&unit.execution) {
         let stop = HintCommands::about(&unit.execution).command("stop");
         let message = format!("a run is live in `{}`", unit.execution.display());
@@ -72,17 +73,18 @@ fn install(global: &Global, args: &ServiceInstallArgs) -> Result<ExitCode, CliEr
     }
     if !global.quiet {
         output::print(installed(&unit, &name, &file))?;
-        hints(&unit);
+        print_notes(&unit);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Puts together the unit and its name.
-fn planned(args: &ServiceInstallArgs, run: &RunArgs) -> Result<(Unit, String), CliError> {
+/// Puts together the unit and its name; writes nothing.
+fn plan_unit(args: &ServiceInstallArgs, run: &RunArgs) -> Result<(Unit, String), CliError> {
     let loaded = load_hank(&args.dir)?;
     if loaded.problems.has_errors() {
         return Err(hank_with_mistakes(&loaded));
     }
+    // `run` gets what the user has named: a file, or the folder of a hank.
     let hank = match RealDisk.metadata_followed(&args.dir) {
         Ok(found) if found.kind == hankweave_runtime::world::disk::FileKind::File => loaded.file.clone(),
         _ => loaded.root.clone(),
@@ -95,7 +97,7 @@ fn planned(args: &ServiceInstallArgs, run: &RunArgs) -> Result<(Unit, String), C
     };
     let here = real(Path::new("."))?;
     let execution = match &run.hank.execution {
-        // A run makes it.
+        // It may not exist yet: the run makes it.
         Some(execution) => real(execution).unwrap_or_else(|_| here.join(execution)),
         None => real(&loaded.root)?,
     };
@@ -126,7 +128,7 @@ fn refused(error: &UnitError) -> CliError {
         .hint("nothing was written; rename it, or move the directory")
 }
 
-/// Values of the variables that are to be in the file of the service; `PATH` always is, so that agents are found.
+/// Returns the names and values of the variables for the file of the service; `PATH` is always among them, so that agents are found.
 fn variables(names: &[String]) -> Result<Vec<(String, String)>, CliError> {
     let environment = Environment::of_process();
     let named = names.iter().map(String::as_str).chain(["PATH"]);
@@ -148,8 +150,8 @@ fn variables(names: &[String]) -> Result<Vec<(String, String)>, CliError> {
     values.collect()
 }
 
-/// Refuses a machine on which no systemd takes units of this user, with what starts the run there instead.
-fn reachable(unit: &Unit) -> Result<(), CliError> {
+/// Refuses a machine on which no systemd takes units of this user; the hint is a line for cron.
+fn check_systemd(unit: &Unit) -> Result<(), CliError> {
     let Err(why) = systemctl(&["show-environment"]) else {
         return Ok(());
     };
@@ -168,7 +170,7 @@ fn reachable(unit: &Unit) -> Result<(), CliError> {
     )))
 }
 
-/// Runs `systemctl --user`; returns what it says when it fails.
+/// Runs `systemctl --user`; returns its error output when it fails.
 fn systemctl(arguments: &[&str]) -> Result<(), String> {
     let ran = Command::new("systemctl").arg("--user").args(arguments).output();
     match ran {
@@ -188,7 +190,7 @@ fn systemctl(arguments: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Returns the state of a unit in one word of systemd, such as `active` or `enabled`; for some of them systemctl ends with an error.
+/// Returns the state of a unit in one word of systemd, such as `active` or `enabled`. The exit code does not count: for `inactive` it is an error.
 fn state_of(question: &str, name: &str) -> String {
     let asked = Command::new("systemctl")
         .args(["--user", question, "--", name])
@@ -199,6 +201,7 @@ fn state_of(question: &str, name: &str) -> String {
         .unwrap_or_else(|| "unknown".to_owned())
 }
 
+/// Returns the user's configuration folder, two levels above the user's hankweave.json.
 fn configuration_folder() -> Result<PathBuf, CliError> {
     let settings = of_user(&Environment::of_process());
     let folder = settings.as_deref().and_then(Path::parent).and_then(Path::parent);
@@ -284,8 +287,8 @@ fn installed(unit: &Unit, name: &str, file: &Path) -> String {
     )
 }
 
-/// Says what the service lacks: a login that lingers, and keys that only this shell has.
-fn hints(unit: &Unit) {
+/// Prints notes on what the service lacks: permission to run without a login, and keys that only this shell has.
+fn print_notes(unit: &Unit) {
     let environment = Environment::of_process();
     let lingers = |user: &str| {
         RealDisk
@@ -326,7 +329,7 @@ fn uninstall(global: &Global, execution: &Path) -> Result<ExitCode, CliError> {
             CliError::new(CliErrorKind::Input, message).hint("`hankweave service status` lists the services")
         );
     }
-    // A systemd that cannot be reached runs nothing, so the files are removed without its help.
+    // A systemd that cannot be reached runs nothing, so a failure does not keep the files.
     let disabled = systemctl(&["disable", "--now", "--", &name]);
     fs::remove_file(&file).map_err(io_failure("remove", &file))?;
     match fs::remove_file(&environment) {
@@ -353,6 +356,7 @@ fn uninstall(global: &Global, execution: &Path) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether this command has written the unit.
 fn is_ours(file: &Path) -> bool {
     fs::read_to_string(file).is_ok_and(|text| text.starts_with(MARK))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// First line of each unit that is ours.
 pub(super) const MARK: &str = "# Written by `hankweave service install`";
 
-/// Longest name of a file.
+/// Longest name of a file, in bytes.
 const LONGEST_NAME: usize = 255;
 
 /// Service of one execution directory.
@@ -104,7 +104,7 @@ impl Unit {
         let arguments = arguments.collect::<Result<Vec<_>, UnitError>>()?.join(" ");
         Ok(match is_plain(program) {
             true => format!(":{program} {arguments}"),
-            // The path of a program may have no quotes and the like; an argument may.
+            // systemd takes any quoted argument, but a program only by a plain path: a shell starts others.
             false => format!(
                 ":/bin/sh -c {} {} {arguments}",
                 quoted(r#"exec "$0" "$@""#),

@@ -58,13 +58,13 @@ pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<SettingsFile, RefErro
         return Ok(unreadable("the file is not UTF-8 text".to_owned()));
     };
     let file = RuntimeFile::parse(&text);
-    let told = |level| {
+    let problems_of = |level| {
         let problems = file.problems.iter().filter(move |problem| problem.level == level);
         problems.map(|problem| problem.display_in(&name)).collect()
     };
     Ok(SettingsFile {
-        errors: told(Severity::Error),
-        warnings: told(Severity::Warning),
+        errors: problems_of(Severity::Error),
+        warnings: problems_of(Severity::Warning),
         file: Some(file),
     })
 }

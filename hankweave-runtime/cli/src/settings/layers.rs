@@ -1,4 +1,6 @@
-//! Which layer wins (HANK-57).
+//! Value and source of each setting (HANK-57). The first of these that has the setting wins: command line, variable, `overrides` of the hank,
+//! hankweave.json of the folder, that of the user, default. The total budget is an exception: of the three files the lowest limit wins, so that none
+//! raises another.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,33 +19,35 @@ use super::trust::{TrustedSettings, starts_or_reaches};
 /// Settings of the command line.
 pub(crate) type Flags = BTreeMap<Setting, SettingValue>;
 
-/// Source of a value.
+/// Source of a value, with its position where that is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SettingSource {
+    /// Option of the command line.
     Flag,
+    /// Environment variable with this name.
     Variable(String),
     /// `overrides` of the hank.
     Hank(Option<Position>),
-    /// hankweave.json.
+    /// hankweave.json of the folder.
     File(Option<Position>),
     /// hankweave.json of the user.
     User(Option<Position>),
     Default,
 }
 
-/// Every setting with its value and where that came from.
+/// Every setting with its value and the source of that.
 #[derive(Debug)]
 pub(crate) struct Configuration {
     settings: BTreeMap<Setting, (Option<SettingValue>, SettingSource)>,
-    /// The name of the file that was read, if there is one.
+    /// Name of the folder's file, if there is one.
     pub(crate) file: Option<&'static str>,
     /// The user's own file, if there is one.
     pub(crate) user_file: Option<PathBuf>,
-    /// Settings of the folder that only the user may make, where the user makes none.
+    /// Values in the folder's file of settings that only the user may make and has not made.
     refused: BTreeMap<Setting, SettingValue>,
-    /// Settings of the folder that count once the user has said so (CLI-63).
+    /// Settings in the folder's file that came from a remote and that the user has not accepted yet (CLI-63).
     pub(crate) untrusted: Vec<Setting>,
-    /// Warnings about the file.
+    /// Warnings about both files.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -65,11 +69,11 @@ pub(crate) enum SettingsError {
 }
 
 impl Configuration {
-    /// Reads both hankweave.json and the environment and lays the flags, the hank and the defaults around them.
+    /// Reads both hankweave.json and the environment, and resolves each setting from them, the flags, the hank and the defaults.
     ///
     /// # Errors
     ///
-    /// Every problem of the file and of the variables at once, or that of a file that the system failed to read.
+    /// Every problem of the files and of the variables at once, or that of a file that the system failed to read.
     pub(crate) fn read(
         disk: &dyn Disk,
         environment: &Environment,
@@ -109,8 +113,8 @@ impl Configuration {
                 file::NAME
             )
         }));
-        let said = |setting: &Setting| layers.of(*setting).0.is_some();
-        let refused = refused.into_keys().filter(|setting| !said(setting));
+        let has_value = |setting: &Setting| layers.of(*setting).0.is_some();
+        let refused = refused.into_keys().filter(|setting| !has_value(setting));
         let refused =
             refused.filter_map(|setting| Some((setting, file.as_ref()?.settings.get(&setting)?.0.clone())));
         let mut configuration = Self {
@@ -133,7 +137,7 @@ impl Configuration {
         Ok(configuration)
     }
 
-    /// Settings of the folder in use that start a program or send a key elsewhere.
+    /// Returns the settings that have their value from the folder's file and start a program or send a key to an address.
     pub(crate) fn of_folder(&self) -> impl Iterator<Item = (Setting, &SettingValue)> {
         let of_folder = self
             .iter()
@@ -142,7 +146,7 @@ impl Configuration {
         valued.filter(|(setting, value)| starts_or_reaches(*setting, value))
     }
 
-    /// Returns the settings of the folder that a remote has brought and the user has not accepted.
+    /// Returns those of [`Self::of_folder`] that the user has not accepted; none if the folder did not come from a remote.
     fn not_accepted(&self, disk: &dyn Disk, environment: &Environment) -> Vec<Setting> {
         let trusted = TrustedSettings::of(disk, environment, Path::new("."));
         if self.of_folder().next().is_none() || !trusted.is_needed() {
@@ -164,7 +168,7 @@ impl Configuration {
         self.settings.get(&setting).and_then(|(value, _)| value.as_ref())
     }
 
-    /// Returns the folder's value of a setting that is the user's, where the user gives none.
+    /// Returns the value in the folder's file of a setting that only the user may make and has not made.
     pub(crate) fn refused(&self, setting: Setting) -> Option<&str> {
         match self.refused.get(&setting) {
             Some(SettingValue::Text(text)) => Some(text),
@@ -235,7 +239,7 @@ impl Configuration {
         }
     }
 
-    /// Writes into a hank what its runs read there, as the layers above and below it say.
+    /// Writes the resolved settings into `overrides` of a hank, where its runs read them. Overrides that are no settings stay.
     pub(crate) fn write_into(&self, hank: &mut Hank) {
         let before = hank.overrides.take();
         let Overrides {
@@ -305,15 +309,20 @@ fn shorter(setting: Setting) -> Option<&'static str> {
     }
 }
 
+/// All layers but the defaults, from the strongest to the weakest.
 struct SettingLayers<'l> {
     flags: &'l Flags,
+    /// Values with the names of their variables.
     variables: BTreeMap<Setting, (SettingValue, String)>,
     hank: Option<&'l Hank>,
+    /// The folder's file.
     file: Option<&'l BTreeMap<Setting, (SettingValue, Option<Position>)>>,
+    /// The user's file.
     user: Option<&'l BTreeMap<Setting, (SettingValue, Option<Position>)>>,
 }
 
 impl SettingLayers<'_> {
+    /// Returns the value that wins, with its source.
     fn of(&self, setting: Setting) -> (Option<SettingValue>, SettingSource) {
         if let Some(value) = self.flags.get(&setting) {
             return (Some(value.clone()), SettingSource::Flag);
@@ -326,24 +335,20 @@ impl SettingLayers<'_> {
         let file = file.map(|(value, place)| (value.clone(), SettingSource::File(*place)));
         let user = self.user.and_then(|user| user.get(&setting));
         let user = user.map(|(value, place)| (value.clone(), SettingSource::User(*place)));
-        let file = match setting {
-            Setting::MaxDollars | Setting::MaxTimeSeconds => lower(file, user),
-            _ => file.or(user),
+        let winner = match setting {
+            Setting::MaxDollars | Setting::MaxTimeSeconds => lower(self.budget(setting), lower(file, user)),
+            _ => self.overridden(setting).or(file.or(user)),
         };
-        let found = match setting {
-            Setting::MaxDollars | Setting::MaxTimeSeconds => lower(self.budget(setting), file),
-            _ => self.overridden(setting).or(file),
-        };
-        match found {
+        match winner {
             Some((value, source)) => (Some(value), source),
             None => (setting.default(), SettingSource::Default),
         }
     }
 
-    /// Returns the settings of the folder that only the user may make.
+    /// Returns the positions of settings in the folder's file that only the user may make.
     fn refused(&self) -> BTreeMap<Setting, Option<Position>> {
-        let said = self.file.into_iter().flatten();
-        let refused = said.filter(|(setting, _)| setting.is_of_the_user());
+        let of_file = self.file.into_iter().flatten();
+        let refused = of_file.filter(|(setting, _)| setting.is_of_the_user());
         refused.map(|(setting, (_, place))| (*setting, *place)).collect()
     }
 
@@ -370,16 +375,16 @@ impl SettingLayers<'_> {
 
 type SourcedValue = Option<(SettingValue, SettingSource)>;
 
-/// Ceilings of hank and hankweave.json do not raise each other (HANK-30).
-fn lower(hank: SourcedValue, file: SourcedValue) -> SourcedValue {
-    match (&hank, &file) {
-        (Some((first, _)), Some((second, _))) if amount(second) < amount(first) => file,
-        (Some(_), _) => hank,
-        (None, _) => file,
+/// Returns the lower of two limits, so that neither layer raises the limit of the other (HANK-30).
+fn lower(first: SourcedValue, second: SourcedValue) -> SourcedValue {
+    match (&first, &second) {
+        (Some((value, _)), Some((other, _))) if amount(other) < amount(value) => second,
+        (Some(_), _) => first,
+        (None, _) => second,
     }
 }
 
-/// Ceilings of one kind are compared with each other only.
+/// Returns a limit as numbers that can be compared with a limit of its kind.
 fn amount(value: &SettingValue) -> (Usd, f64) {
     match value {
         SettingValue::Dollars(dollars) => (*dollars, 0.0),

@@ -1,5 +1,5 @@
-//! The user's word for folders that came from elsewhere: settings that start a program or send a key elsewhere (CLI-63), and the remote of a record
-//! (CLI-62).
+//! Decisions of the user on a folder that may have come from a remote: the accepted values of settings that start a program or send a key to an
+//! address (CLI-63), and the accepted remote of its record (CLI-62).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,22 +11,23 @@ use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::world::disk::{Disk, parent, read_if_present, records_folder, replace};
 use hankweave_runtime::world::environment::Environment;
 
-/// A longer list is none of ours, in bytes.
+/// Longest file of decisions that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Values that the user has accepted, by their settings.
+/// Values that the user has accepted for a folder, as JSON, by the names of their settings.
 type Accepted = BTreeMap<String, String>;
 
-/// The user's decisions on the settings of folders. They are stored outside of these folders, in the user's folder for state.
+/// Decisions on one folder. The decisions on all folders are in one file in the user's folder for state, so that no folder brings its own.
 #[derive(Debug)]
 pub(crate) struct TrustedSettings<'d> {
     disk: &'d dyn Disk,
+    /// File with the decisions on all folders; `None` if no variable names a folder for the user's state.
     file: Option<PathBuf>,
     folder: PathBuf,
 }
 
 impl<'d> TrustedSettings<'d> {
-    /// Returns the user's decision on the hankweave.json of this folder.
+    /// Returns the user's decisions on this folder.
     pub(crate) fn of(disk: &'d dyn Disk, environment: &Environment, folder: &Path) -> Self {
         let records = records_folder(environment);
         Self {
@@ -42,7 +43,7 @@ impl<'d> TrustedSettings<'d> {
         folders.any(|folder| {
             match remembered(self.disk, &ExecutionDir::new(folder.to_owned())) {
                 Ok(known) => known.is_some_and(|known| known.arrived),
-                // What cannot be read may have said so.
+                // An unreadable note may be one that says so.
                 Err(_) => true,
             }
         })
@@ -74,7 +75,7 @@ impl<'d> TrustedSettings<'d> {
         self.write(accepted)
     }
 
-    /// Accepts these values in the place of all that were accepted for the folder, but for its remote.
+    /// Accepts these values in place of all that were accepted for the folder, except its remote, which stays accepted.
     ///
     /// # Errors
     ///
@@ -107,7 +108,7 @@ impl<'d> TrustedSettings<'d> {
         self.folder.to_string_lossy().into_owned()
     }
 
-    /// Reads the accepted settings; a list that cannot be read accepts none.
+    /// Reads the accepted values by folder; none if the file cannot be read.
     fn read(&self) -> BTreeMap<String, Accepted> {
         let read = self
             .file
@@ -118,7 +119,7 @@ impl<'d> TrustedSettings<'d> {
     }
 }
 
-/// Whether this starts a program, or sends the user's key to an address.
+/// Whether this value starts a program, or sends the user's key to an address.
 pub(super) fn starts_or_reaches(setting: Setting, value: &SettingValue) -> bool {
     match (setting, value) {
         (Setting::Notify | Setting::AnthropicBaseUrl, _) => true,

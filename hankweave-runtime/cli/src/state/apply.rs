@@ -1,4 +1,4 @@
-//! `hankweave state apply`
+//! `hankweave state apply`: applies events to a state document in memory, and prints the outcome of each event and the resulting document.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use hankweave_core::document::{HankweaveState, parse, render};
 use hankweave_core::event::{InvalidEvent, Recorded, StateEvent};
 use hankweave_core::shape::plain_with_place;
-use hankweave_core::state::{LiveState, Rejected};
+use hankweave_core::state::LiveState;
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::world::clock::{Clock, SystemClock};
 use serde::Serialize;
@@ -35,7 +35,7 @@ pub(super) fn apply(global: &Global, args: &StateApplyArgs) -> Result<ExitCode, 
     let outcomes: Vec<ApplyOutcome> = events
         .into_iter()
         .enumerate()
-        .map(|(index, event)| play(&mut live, index, event, args.now.is_none(), now))
+        .map(|(index, event)| apply_event(&mut live, index, event, args.now.is_none(), now))
         .collect();
     if global.json() {
         return output::print_json(&ApplyReport {
@@ -70,15 +70,26 @@ struct ApplyReport<'a> {
 
 #[derive(Serialize)]
 struct ApplyOutcome {
+    /// Position of the event, from 0.
     index: usize,
+    /// `applied` or `rejected`.
     outcome: &'static str,
+    /// Kind of the rejection.
     kind: Option<&'static str>,
+    /// Fields of the event that caused the rejection.
     fields: Vec<String>,
+    /// Reason for the rejection.
     message: Option<String>,
 }
 
-/// Applies an event. With `keep_time`, an event that names the time of its recording keeps that time.
-fn play(live: &mut LiveState, index: usize, event: Value, keep_time: bool, now: Timestamp) -> ApplyOutcome {
+/// Applies an event, recorded at `now`. With `keep_time`, an event that names the time of its recording keeps that time.
+fn apply_event(
+    live: &mut LiveState,
+    index: usize,
+    event: Value,
+    keep_time: bool,
+    now: Timestamp,
+) -> ApplyOutcome {
     let recorded_at = event
         .get("at")
         .or_else(|| event.get("timestamp"))
@@ -109,16 +120,14 @@ fn play(live: &mut LiveState, index: usize, event: Value, keep_time: bool, now: 
             fields: Vec::new(),
             message: None,
         },
-        Err(rejected) => ApplyOutcome::refused(index, &rejected),
+        Err(rejected) => {
+            let fields = rejected.fields().into_iter().map(str::to_owned).collect();
+            ApplyOutcome::rejected(index, rejected.kind(), fields, rejected.to_string())
+        }
     }
 }
 
 impl ApplyOutcome {
-    fn refused(index: usize, rejected: &Rejected) -> Self {
-        let fields = rejected.fields().into_iter().map(str::to_owned).collect();
-        Self::rejected(index, rejected.kind(), fields, rejected.to_string())
-    }
-
     fn rejected(index: usize, kind: &'static str, fields: Vec<String>, message: String) -> Self {
         Self {
             index,

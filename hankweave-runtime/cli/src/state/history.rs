@@ -1,4 +1,4 @@
-//! `hankweave history --all`
+//! `hankweave history --all`: every run, with all attempts of its codons, also those that were undone.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -34,12 +34,9 @@ pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, 
         return output::print_json(&History::of(&state, process, &undone));
     }
     let mut text = String::new();
+    let holder = holder(&document.execution.execution);
     // Writing to a String cannot fail.
-    let _ = write(
-        &mut text,
-        (&state, &undone),
-        (process, holder(&document.execution.execution).as_ref()),
-    );
+    let _ = write(&mut text, &state, &undone, process, holder.as_ref());
     output::print_lines(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -134,7 +131,7 @@ impl<'a> CodonHistory<'a> {
     }
 }
 
-/// Returns where the oldest attempt of each codon is: its run, and the position in that.
+/// Returns the oldest attempt of each codon, as its run and the position in that run.
 fn oldest_attempts(state: &HankweaveState) -> BTreeMap<&CodonId, (&RunId, usize)> {
     let mut oldest = BTreeMap::new();
     for run in state.runs.iter().rev() {
@@ -145,10 +142,13 @@ fn oldest_attempts(state: &HankweaveState) -> BTreeMap<&CodonId, (&RunId, usize)
     oldest
 }
 
+/// Writes the history, newest run first. `holder` is the lock record of the live process, which measures the time of the open codon.
 fn write(
     text: &mut String,
-    (state, undone): (&HankweaveState, &UndoneAttempts<'_>),
-    (process, holder): (RunProcess, Option<&ServerLockRecord>),
+    state: &HankweaveState,
+    undone: &UndoneAttempts<'_>,
+    process: RunProcess,
+    holder: Option<&ServerLockRecord>,
 ) -> std::fmt::Result {
     if state.runs.is_empty() {
         return writeln!(text, "no run has been recorded yet");
@@ -159,7 +159,7 @@ fn write(
     for run in &state.runs {
         let start = local_time(run.start_time);
         let time = match run.end_time {
-            // No process recorded the time of the crash.
+            // The time of the crash is unknown: what is recorded is when a later start found the crash.
             Some(found) if run.status == RunStatus::Crashed => {
                 format!("started {start}, found at {}", local_time(found))
             }
@@ -179,8 +179,8 @@ fn write(
         for (at, codon) in run.codons.iter().enumerate() {
             let summary = CodonSummary::of(codon);
             let is_first = oldest.get(codon.codon_id()) == Some(&(&run.run_id, at));
-            let line = if is_first { codon_line } else { later_attempt_line };
-            let line = line(
+            let format_line = if is_first { codon_line } else { later_attempt_line };
+            let line = format_line(
                 codon_standing(codon, process),
                 codon_time(codon, process, holder),
                 &summary,

@@ -1,4 +1,5 @@
-//! State events of a journal that is read without its lock, while no process may write to it.
+//! Reads the files of a journal without its lock, for the commands that show the record ([`super::look`]): all state events, or the newest event of one
+//! kind. The newest event is looked for only in the last [`MOST_SEARCHED`] bytes, so it is found only "if not much was recorded since".
 
 use std::path::PathBuf;
 
@@ -16,6 +17,7 @@ pub(super) fn is_shortened(segments: &[PathBuf]) -> bool {
     let names = segments
         .iter()
         .filter_map(|segment| segment.file_stem()?.to_str());
+    // The name that the journal gives to a shortened file.
     names.into_iter().any(|name| name.ends_with("-kept"))
 }
 
@@ -29,7 +31,7 @@ pub(super) fn state_events(disk: &dyn Disk, segments: &[PathBuf]) -> Vec<Recorde
             let line = serde_json::from_slice::<StateEventLine>(line).ok();
             events.extend(line.filter(|line| line.seq > known).map(StateEventLine::recorded));
         });
-        // What could be read of it counts.
+        // The events in front of a read error count.
         read.unwrap_or_default();
     }
     events
@@ -47,22 +49,22 @@ pub(super) fn description(disk: &dyn Disk, segments: &[PathBuf]) -> Option<Journ
 
 /// Returns the newest question about this codon, if not much was recorded since, and no answer to it has been used or withdrawn.
 pub(super) fn question(disk: &dyn Disk, segments: &[PathBuf], codon: &CodonId) -> Option<JournalEntry> {
-    let is_of_it =
+    let is_question =
         |event: &Event| matches!(event, Event::ApprovalRequested { codon_id, .. } if codon_id == codon);
-    let put = newest(disk, segments, "approval.requested", &is_of_it)?;
-    let ends_it = |event: &Event| {
+    let question = newest(disk, segments, "approval.requested", &is_question)?;
+    let uses_answer = |event: &Event| {
         matches!(event, Event::StateTransition { transition, .. }
             if matches!(**transition, StateEvent::ApprovalSet { approval: None }))
     };
-    let end = newest(disk, segments, "state.transition", &ends_it);
-    end.is_none_or(|end| end.seq < put.seq).then_some(put)
+    let end = newest(disk, segments, "state.transition", &uses_answer);
+    end.is_none_or(|end| end.seq < question.seq).then_some(question)
 }
 
 /// Returns the newest check of this codon, if not much was recorded since.
 pub(super) fn check(disk: &dyn Disk, segments: &[PathBuf], codon: &CodonId) -> Option<JournalEntry> {
-    let is_of_it =
+    let is_check =
         |event: &Event| matches!(event, Event::CheckCompleted { codon_id, .. } if codon_id == codon);
-    newest(disk, segments, "check.completed", &is_of_it)
+    newest(disk, segments, "check.completed", &is_check)
 }
 
 /// Returns the newest wait of this codon for background work, if its agent has said and done nothing since.
@@ -83,15 +85,16 @@ pub(super) fn message(disk: &dyn Disk, segments: &[PathBuf]) -> Option<JournalEn
     newest(disk, segments, "assistant.action", &is_message)
 }
 
-/// Whether a run at rest waits for a command: it has reported so, and its state has not changed since.
+/// Whether a run at rest waits for a command: its newest `server.idle` is newer than any change of its state.
 pub(super) fn is_idle(disk: &dyn Disk, segments: &[PathBuf]) -> bool {
     let newest_of = |kind| newest(disk, segments, kind, &|_| true).map(|entry| entry.seq);
     newest_of("server.idle").is_some_and(|idle| newest_of("state.transition") < Some(idle))
 }
 
-/// Bytes that are searched at most: the summary of ten thousand codons has about three million.
+/// Most bytes that are searched, from the end. They must have room for long lines: a budget summary of ten thousand codons has about three million.
 const MOST_SEARCHED: u64 = 16 << 20;
 
+/// Returns the newest event of this kind that `wanted` accepts.
 fn newest(
     disk: &dyn Disk,
     segments: &[PathBuf],

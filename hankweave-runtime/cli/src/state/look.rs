@@ -1,4 +1,4 @@
-//! Reading a state document without changing anything; needs no lock.
+//! The recorded state and the newest events of the journal, as many commands need them. Reads without the lock and changes nothing.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ pub(crate) fn read(document: &Document) -> Result<HankweaveState, CliError> {
 
 /// Reads the document of an execution directory as a start would find it.
 pub(crate) fn read_execution(execution: &Path) -> Result<HankweaveState, CliError> {
-    Ok(recovered(&existing_state_dir(execution)?)?.state)
+    Ok(recover_from(&existing_state_dir(execution)?)?.state)
 }
 
 /// Returns the id of the run whose id is `text`, or starts or ends with it. An id that no run has is returned as it is.
@@ -85,33 +85,43 @@ pub(crate) fn history_command(document: &Document) -> String {
     }
 }
 
+/// Returns the files of the journal of an execution directory, oldest first.
+fn segments_of(execution: &Path) -> Result<Vec<PathBuf>, CliError> {
+    let events = existing_state_dir(execution)?.join("events");
+    Ok(journal::segments(&RealDisk, &events))
+}
+
 /// Whether the oldest output of agents was removed from the journal of the execution directory.
 pub(crate) fn is_shortened(execution: &Path) -> Result<bool, CliError> {
-    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
+    let segments = segments_of(execution)?;
     Ok(journal::is_shortened(&segments))
 }
 
 /// Returns the length of the journal of an execution directory, in bytes.
 pub(crate) fn journal_bytes(execution: &Path) -> Result<u64, CliError> {
-    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
+    let segments = segments_of(execution)?;
     let lengths = segments.iter().filter_map(|path| RealDisk.metadata(path).ok());
     Ok(lengths.map(|found| found.length).sum())
 }
 
-/// Returns the budgets' usage at the end of the newest run that has budgets.
+/// Returns the budgets' usage at the end of the newest run that has budgets, if not much was recorded since.
 pub(crate) fn budget_summary(execution: &Path) -> Result<Option<JournalEntry>, CliError> {
-    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
+    let segments = segments_of(execution)?;
     Ok(journal::budget_summary(&RealDisk, &segments))
 }
 
-/// Returns the description of the newest run in which a codon started, or of a later one, with its limits, if not much was recorded since.
+/// Returns the newest description of a run with its limits, unless it is of a run before the newest one in which a codon started. `None` also if
+/// much was recorded since.
 pub(crate) fn description(
     execution: &Path,
     state: &HankweaveState,
 ) -> Result<Option<JournalEntry>, CliError> {
-    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
-    let mut worked = state.runs.iter().filter(|run| !run.codons.is_empty());
-    let began = worked.next().or(state.runs.front()).map(|run| run.start_time);
+    let segments = segments_of(execution)?;
+    let mut with_codons = state.runs.iter().filter(|run| !run.codons.is_empty());
+    let began = with_codons
+        .next()
+        .or(state.runs.front())
+        .map(|run| run.start_time);
     let described = journal::description(&RealDisk, &segments);
     Ok(described.filter(|entry| Some(entry.timestamp) >= began))
 }
@@ -126,7 +136,7 @@ pub(crate) fn overrun(execution: &Path, state: &HankweaveState) -> Result<Option
 
 /// Returns the newest question about a codon, with the time at which it was asked.
 pub(crate) fn question(execution: &Path, codon: &CodonId) -> Result<Option<JournalEntry>, CliError> {
-    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
+    let segments = segments_of(execution)?;
     Ok(journal::question(&RealDisk, &segments, codon))
 }
 
@@ -138,7 +148,7 @@ pub(crate) fn process_of(file: Option<&Path>, execution: &Path, state: &Hankweav
     }
 }
 
-/// Whether the newest run has put the question with which its next codon starts.
+/// Whether the newest run has asked for the approval that its next codon needs.
 fn is_asking(execution: &Path, state: &HankweaveState) -> bool {
     let run = state.runs.front().filter(|run| run.status == RunStatus::Running);
     let Some(run) = run.filter(|run| run.open_codon().is_none()) else {
@@ -148,8 +158,9 @@ fn is_asking(execution: &Path, state: &HankweaveState) -> bool {
     let Some(Decision::Ask(entry)) = decision else {
         return false;
     };
-    let put = question(execution, &entry.codon_id).ok().flatten();
-    put.is_some_and(|put| put.timestamp >= run.start_time)
+    let asked = question(execution, &entry.codon_id).ok().flatten();
+    // An older question is that of an earlier run.
+    asked.is_some_and(|asked| asked.timestamp >= run.start_time)
 }
 
 /// Returns the hank that ran last in an execution directory.
@@ -160,32 +171,32 @@ pub(crate) fn last_hank(execution: &Path) -> Option<Hank> {
 
 /// Returns the wait of an open codon for background work of its agent, if it waits.
 pub(crate) fn background(execution: &Path, codon: &CodonId) -> Result<Option<JournalEntry>, CliError> {
-    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
+    let segments = segments_of(execution)?;
     Ok(journal::background(&RealDisk, &segments, codon))
 }
 
 /// Returns the newest message of an agent, if not much was recorded since.
 pub(crate) fn newest_message(execution: &Path) -> Result<Option<JournalEntry>, CliError> {
-    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
+    let segments = segments_of(execution)?;
     Ok(journal::message(&RealDisk, &segments))
 }
 
 /// Whether a run at rest waits for a command, by its journal.
 pub(crate) fn is_idle(execution: &Path) -> Result<bool, CliError> {
-    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
+    let segments = segments_of(execution)?;
     Ok(journal::is_idle(&RealDisk, &segments))
 }
 
 /// Returns the newest check of a codon, if not much was recorded since.
 pub(crate) fn newest_check(execution: &Path, codon: &CodonId) -> Result<Option<JournalEntry>, CliError> {
-    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
+    let segments = segments_of(execution)?;
     Ok(journal::check(&RealDisk, &segments, codon))
 }
 
-/// Returns the recovered document, and reports the parts it had to skip.
-pub(super) fn found(document: &Document) -> Result<RecoveredState, CliError> {
+/// Returns the recovered document of a command, with its source and the problems of the files.
+pub(super) fn recovered_document(document: &Document) -> Result<RecoveredState, CliError> {
     match &document.state {
-        None => recovered(&existing_state_dir(&document.execution.execution)?),
+        None => recover_from(&existing_state_dir(&document.execution.execution)?),
         Some(file) => {
             let bytes = bytes_of(file)?;
             let candidate = Candidate {
@@ -197,7 +208,8 @@ pub(super) fn found(document: &Document) -> Result<RecoveredState, CliError> {
     }
 }
 
-fn recovered(state_dir: &Path) -> Result<RecoveredState, CliError> {
+/// Recovers the document from the files of a state directory and its journal, as a start would.
+fn recover_from(state_dir: &Path) -> Result<RecoveredState, CliError> {
     let disk = RealDisk;
     let segments = journal::segments(&disk, &state_dir.join("events"));
     let files = StateFiles::new(Arc::new(RealDisk), None, state_dir.to_owned());
@@ -212,11 +224,11 @@ fn recovered(state_dir: &Path) -> Result<RecoveredState, CliError> {
 /// Returns the warnings about the record of an execution directory, without those about its checkpoints.
 pub(crate) fn record_warnings(execution: &Path, state: &HankweaveState) -> Vec<StateWarning> {
     let state_dir = ExecutionDir::new(execution.to_owned()).state_dir();
-    let surroundings = WarningContext {
+    let context = WarningContext {
         checkpoints: None,
         run_folders: &folders_below(&state_dir.join("runs")),
     };
-    warnings(state, surroundings)
+    warnings(state, context)
 }
 
 /// Returns the names of the run folders of an execution directory; none for a single file.
@@ -228,7 +240,7 @@ pub(super) fn run_folders(document: &Document) -> Vec<String> {
 }
 
 fn folders_below(runs: &Path) -> Vec<String> {
-    // A folder that is not there or cannot be listed is left out, and this command only warns.
+    // A folder that does not exist or cannot be listed counts as empty: the names are only used for warnings.
     let names = RealDisk.list_dir(runs).unwrap_or_default();
     let is_dir = |name: &str| runs.join(name).is_dir();
     let mut names: Vec<String> = names

@@ -1,4 +1,5 @@
-//! `hankweave state validate`
+//! `hankweave state validate`: reports the problems of the recorded state, and the document with which a start would work. `--repair` does to the
+//! files what that start would do.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -22,9 +23,10 @@ use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::output;
 
 pub(super) fn validate(global: &Global, args: &StateValidateArgs) -> Result<ExitCode, CliError> {
-    let found = look::found(&args.document)?;
+    // Read before the repair, which removes the problems to report.
+    let found = look::recovered_document(&args.document)?;
     let known = look::known_checkpoints(&args.document, &found.state, args.known_checkpoints.as_deref())?;
-    let surroundings = WarningContext {
+    let context = WarningContext {
         checkpoints: known.as_deref(),
         run_folders: &look::run_folders(&args.document),
     };
@@ -32,7 +34,7 @@ pub(super) fn validate(global: &Global, args: &StateValidateArgs) -> Result<Exit
         true => Some(repair(args)?),
         false => None,
     };
-    let report = ValidationReport::of(&found, surroundings, quarantined);
+    let report = ValidationReport::of(&found, context, quarantined);
     if global.json() {
         output::print_json(&report)?;
     } else {
@@ -69,10 +71,13 @@ struct ValidationReport<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Costs {
+    /// Cost of agents in all runs, without skipped codons.
     total: Usd,
+    /// Cost of agents in the current run, without skipped codons.
     current_run: Usd,
+    /// Cost of agents and sentinels in all runs, with skipped codons.
     total_spend: Usd,
-    /// Whether more was spent than is known.
+    /// Whether `total_spend` is a lower bound.
     is_lower_bound: bool,
 }
 
@@ -81,17 +86,13 @@ fn as_text<S: serde::Serializer>(source: &StateSource, serializer: S) -> Result<
 }
 
 impl<'a> ValidationReport<'a> {
-    fn of(
-        found: &'a RecoveredState,
-        surroundings: WarningContext<'_>,
-        quarantined: Option<Vec<PathBuf>>,
-    ) -> Self {
+    fn of(found: &'a RecoveredState, context: WarningContext<'_>, quarantined: Option<Vec<PathBuf>>) -> Self {
         let state = &found.state;
         Self {
             source: found.source,
             valid: found.primary_problems.is_empty(),
             errors: found.primary_problems.clone(),
-            warnings: warnings(state, surroundings),
+            warnings: warnings(state, context),
             reset_warning: found.history_was_reset,
             run_ids: state.runs.iter().map(|run| &run.run_id).collect(),
             current_run_id: state.current_run_id.as_ref(),

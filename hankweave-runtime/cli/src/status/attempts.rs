@@ -20,6 +20,7 @@ use crate::terminal::report::{ColumnTime, elapsed};
 pub(crate) struct AttemptTotals {
     pub(crate) count: usize,
     pub(crate) cost: Usd,
+    /// More was spent than `cost`.
     pub(crate) is_lower_bound: bool,
     pub(crate) tokens: TokenUsage,
     /// More tokens were used than are known.
@@ -30,7 +31,7 @@ pub(crate) struct AttemptTotals {
     pub(crate) has_lost_time: bool,
 }
 
-/// The open codon of a directory, of which there is one at most.
+/// What is known about the open codon of a directory, which has at most one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpenCodon {
     /// A process works on it.
@@ -40,7 +41,8 @@ pub(crate) struct OpenCodon {
 }
 
 impl OpenCodon {
-    /// Returns what the process of a directory measures; `live` is its lock record, where there is a process.
+    /// Returns the time that the process of a directory measures. `live` is `None` without a process, and `Some(None)` for one whose lock record is not
+    /// known.
     pub(crate) fn of(thread: &ExecutionThread, live: Option<Option<&ServerLockRecord>>) -> Self {
         let mut codons = thread.codons.iter().map(|entry| &entry.codon);
         let open = codons.find(|codon| !codon.is_terminal()).zip(live);

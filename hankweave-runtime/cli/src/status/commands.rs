@@ -1,4 +1,5 @@
-//! Commands that can be typed in an execution directory.
+//! Commands that can be typed in an execution directory, each with its effect: [`StatusView::commands`] returns all of them for `status`, and
+//! `ways_on` those that continue after the newest run. A command raises the limits that are used up (`raised_limits`).
 
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use crate::owning_task::OwningTask;
 use crate::terminal::report;
 use crate::terminal::suspended_run::SuspendedRun;
 
-/// A command, and what it does.
+/// A command, and its effect.
 pub(crate) type SuggestedCommand = (String, String);
 
 /// Returns the effect of a command without the remarks after it.
@@ -58,7 +59,7 @@ impl StatusView<'_> {
         }
     }
 
-    /// Returns the commands that can be typed here, with their effects.
+    /// Returns all commands that can be typed here, in the order in which `status` prints them.
     pub(crate) fn commands(&self) -> Vec<SuggestedCommand> {
         let Self {
             state, thread, hints, ..
@@ -73,7 +74,7 @@ impl StatusView<'_> {
             let is_live = self.is_working(run) && self.task_at_rest().is_none();
             let asked = self.asked().map(|(id, _)| id);
             let mut offers = task.commands(is_live, is_free, asked, self.patience(), self.next_attempt(run));
-            offers.extend(self.way_forward().filter(|_| !is_live));
+            offers.extend(self.op_log_command().filter(|_| !is_live));
             return offers;
         }
         if self.is_working(run) {
@@ -81,7 +82,8 @@ impl StatusView<'_> {
         }
         if let Some(pid) = self.asking_process() {
             return vec![match self.suspended {
-                // Continued from elsewhere it would read its terminal in the background, which suspends it again before it ends.
+                // A plain `kill` would not end it: once continued from another terminal, the process reads its own terminal in the background, which
+                // suspends it again.
                 Some(_) => offer(
                     format!("kill -KILL {pid}"),
                     "ends the question; nothing has begun",
@@ -106,9 +108,9 @@ impl StatusView<'_> {
             let lists = format!("lists the checkpoints to which `{back}` goes back");
             offers.push(offer(hints.command("history"), lists));
         }
-        offers.extend(self.way_forward());
+        offers.extend(self.op_log_command());
         if self.unfinished.is_some() && thread.next_codon_id.is_none() && !self.is_blocked() {
-            offers.push(offer(self.onward(), "finishes that"));
+            offers.push(offer(self.next_run_command(), "finishes that"));
         }
         if self.changes.can_be_taken_over {
             let replan = "continues as hank.json is now";
@@ -128,7 +130,7 @@ impl StatusView<'_> {
     }
 
     /// Returns the command that lists how to undo each operation, while a rollback is pending.
-    fn way_forward(&self) -> Option<SuggestedCommand> {
+    fn op_log_command(&self) -> Option<SuggestedCommand> {
         self.state.pending_rollback.as_ref()?;
         let show = self.hints.command("op show ID");
         let lists = format!("lists what was done; `{show}` has the way back from each");
@@ -189,25 +191,26 @@ impl StatusView<'_> {
         offers
     }
 
-    /// Returns the commands that continue where `run` has left off.
+    /// Returns the commands that continue where `run` has ended, the recommended one first. Of these cases the first that applies counts: the codon is
+    /// open, was stopped, asks for an approval, is in a stuck loop, is simply next, crashed and blocks, failed and blocks.
     pub(super) fn ways_on(&self, run: &RunRecord) -> Vec<SuggestedCommand> {
         let (thread, hints) = (&self.thread, &self.hints);
         let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
         if let Some(cut_off) = run.open_codon() {
-            self.ways_back_into(cut_off.codon_id(), self.is_reachable(cut_off.agent_session_id()))
+            self.ways_on_within(cut_off.codon_id(), self.is_reachable(cut_off.agent_session_id()))
         } else if let Some(next) = thread.next_codon_id.as_ref().filter(|_| self.is_stopped()) {
-            self.ways_back_into(next, self.has_session())
+            self.ways_on_within(next, self.has_session())
         } else if let Some((id, denied)) = self.asked() {
             let after_all = if denied { " after all" } else { "" };
             let approve = offer(
-                hints.approval(id, &self.onward()),
+                hints.approval(id, &self.next_run_command()),
                 format!("lets {id} begin{after_all}"),
             );
             let deny = hints.command(&format!("approve {id} --deny"));
             let others = match denied {
                 false => vec![
                     offer(deny, "says that it may not; `--reason TEXT` adds why"),
-                    offer(self.onward(), format!("asks about {id} again")),
+                    offer(self.next_run_command(), format!("asks about {id} again")),
                 ],
                 true => self.ask_again(id).into_iter().collect(),
             };
@@ -215,21 +218,21 @@ impl StatusView<'_> {
         } else if let Some(next) = self.stuck() {
             let goes_on = format!("continues with {next}, one iteration at a time while nothing changes");
             vec![
-                offer(self.onward(), goes_on),
+                offer(self.next_run_command(), goes_on),
                 offer(hints.command("logs"), "shows what its agent said"),
             ]
         } else if let Some(next) = self.next() {
             let in_session = format!("keeps the files and lets {next} continue in its session");
             let is_open = self.runs_again(next) && self.has_session();
             let in_session = is_open.then(|| offer(self.recover("session"), in_session));
-            let onward = offer(self.onward(), self.how_next(next));
+            let onward = offer(self.next_run_command(), self.next_codon_words(next));
             [onward].into_iter().chain(in_session).collect()
         } else if let Some(crashed) = thread
             .codons
             .first()
             .filter(|newest| self.is_blocked() && newest.was_cut_off())
         {
-            self.ways_back_into(crashed.codon.codon_id(), self.has_session())
+            self.ways_on_within(crashed.codon.codon_id(), self.has_session())
         } else if let Some(failed) = newest.filter(|_| self.is_blocked()) {
             let id = failed.codon_id();
             let set_up = if self.has_set_up(id) {
@@ -239,10 +242,10 @@ impl StatusView<'_> {
             };
             let again = format!(
                 "keeps the files and runs {id} again{set_up}{}",
-                self.same_limit(id)
+                self.same_limit_words(id)
             );
             let mut offers = vec![
-                offer(self.onward(), self.way_back(id)),
+                offer(self.next_run_command(), self.recovery_words(id)),
                 offer(self.recover("crash-point"), again),
             ];
             if self.has_set_up(id) {
@@ -267,12 +270,12 @@ impl StatusView<'_> {
         ))
     }
 
-    /// Returns the smallest rollback after which a denied codon asks again: to the end of the codon before it, which stays done.
+    /// Returns the smallest rollback after which a denied codon asks again: to the end of the codon in front of it, which stays completed.
     fn ask_again(&self, denied: &CodonId) -> Option<SuggestedCommand> {
         let mut codons = self.thread.codons.iter().map(|entry| entry.codon.as_ref());
         let before = codons.find(|codon| codon.end_checkpoint().is_some())?.codon_id();
         let back = self.hints.command(&format!("rollback --codon {before}"));
-        let run = self.onward();
+        let run = self.next_run_command();
         let purpose = format!(
             "takes the files back to the end of {before} (yours stay in a checkpoint); then `{run}` asks about {denied} again"
         );
@@ -280,28 +283,28 @@ impl StatusView<'_> {
     }
 
     /// Returns the commands that continue in a codon that was stopped or crashed.
-    fn ways_back_into(&self, id: &CodonId, has_session: bool) -> Vec<SuggestedCommand> {
+    fn ways_on_within(&self, id: &CodonId, has_session: bool) -> Vec<SuggestedCommand> {
         let goes_on = format!(
             "keeps the files and lets {id} continue in its session{}",
-            self.on_stand_in(id)
+            self.fallback_words(id)
         );
         let goes_on = has_session.then(|| offer(self.recover("session"), goes_on));
         let again = format!("keeps the files and runs {id} again from its beginning");
         let others = match self.keeps_files() {
             true => [
-                offer(self.onward(), again),
-                offer(self.recover("last-success"), self.back_to_success(id)),
+                offer(self.next_run_command(), again),
+                offer(self.recover("last-success"), self.success_words(id)),
             ],
             false => [
-                offer(self.onward(), self.way_back(id)),
+                offer(self.next_run_command(), self.recovery_words(id)),
                 offer(self.recover("crash-point"), again),
             ],
         };
         goes_on.into_iter().chain(others).collect()
     }
 
-    /// Describes what the next run does with its first codon, and for how much money where that is a new limit.
-    fn how_next(&self, next: &str) -> String {
+    /// Describes how the next run continues with its first codon, with its total limit if that changes.
+    fn next_codon_words(&self, next: &str) -> String {
         let how = match self.runs_again(next) {
             true => format!("runs {next} again from its beginning"),
             false if self.asks_first(next) => format!("continues with {next}, which asks first"),
@@ -311,18 +314,18 @@ impl StatusView<'_> {
                 } else {
                     ""
                 };
-                match self.more_of_its_own(next) {
+                match self.needed_own_limit(next) {
                     Some(more) => format!("continues with {next}{within}, with {more} in hank.json"),
                     None => format!("continues with {next}{within}"),
                 }
             }
         };
-        how + &self.new_total()
+        how + &self.new_total_words()
     }
 
-    /// Describes the total of the next run where it is another one than that of the last: `, for $0.9400 in all, beyond the $0.5000 of the hank`.
-    fn new_total(&self) -> String {
-        let (last, more) = (self.ceiling(), self.more());
+    /// Describes the total limit of the next run if it differs from that of the last run: `, for $0.9400 in all, beyond the $0.5000 of the hank`.
+    fn new_total_words(&self) -> String {
+        let (last, more) = (self.ceiling(), self.raised_limits());
         let ceiling = self.next_total();
         let dollars = more.max_dollars.or(ceiling.max_dollars);
         let time = more.max_time.or(ceiling.max_time);
@@ -361,9 +364,9 @@ impl StatusView<'_> {
         session.is_some_and(|session| !is_elsewhere(&RealDisk, &dir, session))
     }
 
-    /// Describes what the next codon needs if the run paused at a limit of that codon or of its loop, which no option raises:
+    /// Describes the limit that the next codon needs in hank.json if the run paused at a limit of that codon or of its loop, which no option raises:
     /// ``a `maxDollars` above $0.0300``.
-    fn more_of_its_own(&self, next: &str) -> Option<String> {
+    fn needed_own_limit(&self, next: &str) -> Option<String> {
         let is_at_limit = self.state.runs.front()?.interrupted_by == Some(InterruptedBy::Ceiling);
         let is_total = CeilingUse::of(self.ceiling(), self.state).more() != Ceiling::default();
         if !is_at_limit || is_total {
@@ -381,6 +384,7 @@ impl StatusView<'_> {
             return Some(format!("a larger {key}"));
         }
         let attempts = || self.attempts_of(id);
+        // The limit of an attempt in a loop is what the loop's total had left, so total - limit is what was used before that attempt.
         let used = match exceeded {
             BudgetExceeded::Cost {
                 limit,
@@ -406,7 +410,7 @@ impl StatusView<'_> {
     }
 
     /// Returns the fallback agent of a codon's newest attempt in words, as `, on codex with gpt-5.6`; empty if the codon has its own agent.
-    fn on_stand_in(&self, id: &CodonId) -> String {
+    fn fallback_words(&self, id: &CodonId) -> String {
         let chosen = self.attempts_of(id).next().and_then(CodonExecution::chosen_agent);
         let stand_in = chosen.filter(|chosen| chosen.entry > 0);
         stand_in.map_or_else(String::new, |chosen| format!(", on {}", chosen.words()))
@@ -424,8 +428,8 @@ impl StatusView<'_> {
         codons.filter(move |codon| codon.codon_id() == id)
     }
 
-    /// Describes the limit that a codon used up which failed by that and runs again: `, within $0.0100 unless hank.json gives more`.
-    fn same_limit(&self, id: &CodonId) -> String {
+    /// Describes the limit at which a codon failed and under which it runs again: `, within $0.0100 unless hank.json gives more`.
+    fn same_limit_words(&self, id: &CodonId) -> String {
         let failed = self.attempts_of(id).next();
         let exceeded = failed.and_then(CodonExecution::budget_exceeded);
         let exceeded = exceeded.filter(|exceeded| exceeded.key_in_hank().is_some());
@@ -442,60 +446,62 @@ impl StatusView<'_> {
             && matches!(&self.decision, Some(Decision::Ask(entry)) if entry.codon_id.as_str() == next)
     }
 
-    /// Whether the next codon was interrupted and is the target of a rollback. The conversation of its agent may contain what was undone since, so it
-    /// starts anew with the files of its interruption.
+    /// Whether the next codon was interrupted and is the target of a rollback. The conversation of its agent may contain work that is undone now, so the
+    /// codon starts again with the files of its interruption.
     pub(super) fn runs_again(&self, next: &str) -> bool {
         self.state.pending_rollback.is_some() && self.interrupted(next).is_some()
     }
 
-    /// Whether the next run runs its first codon again with the files as they are, because a rollback has led there.
+    /// Whether the next run runs its first codon again with the files as they are, because a rollback has led to this codon.
     fn keeps_files(&self) -> bool {
         self.state.pending_rollback.is_some() && matches!(self.changes.resume, Some(Resume::Again(_)))
     }
 
-    /// Returns the command of the next run, with what is used up raised.
-    pub(super) fn onward(&self) -> String {
+    /// Returns the plain command of the next run, or of the task's next attempt.
+    pub(super) fn next_run_command(&self) -> String {
         match &self.task {
             Some(task) => task.resume_command(self.patience()),
             None => self.run_with_more(None),
         }
     }
 
-    fn recover(&self, way: &str) -> String {
-        self.run_with_more(Some(CommandEdit::Set("recover", way)))
+    /// Returns the command of the next run with `--recover`.
+    fn recover(&self, recovery: &str) -> String {
+        self.run_with_more(Some(CommandEdit::Set("recover", recovery)))
     }
 
+    /// Returns the command of the next run with the limits that it needs, and with `also`.
     fn run_with_more(&self, also: Option<CommandEdit<'_>>) -> String {
         self.hints
-            .run_with_more(self.more(), self.patience(), also.as_slice())
+            .run_with_more(self.raised_limits(), self.patience(), also.as_slice())
     }
 
-    /// Returns the first step of a task's next attempt, which asks no question; `None` if there is no step.
+    /// Describes the first step of a task's next attempt, which asks nothing on a terminal; `None` if there is no step.
     pub(super) fn next_attempt(&self, run: &RunRecord) -> Option<String> {
         let stopped = self.thread.next_codon_id.as_ref().filter(|_| self.is_stopped());
         let newest = self.thread.codons.first().map(|entry| entry.codon.codon_id());
         let blocked = newest.filter(|_| self.is_blocked());
         let open = run.open_codon().map(CodonExecution::codon_id);
         match open.or(stopped).or(blocked) {
-            Some(id) => Some(self.default_way(id)),
+            Some(id) => Some(self.default_recovery_words(id)),
             None if self.decision == Some(Decision::Done) => {
                 Some("completes the task: every codon has ended".to_owned())
             }
-            None => self.next().map(|next| self.how_next(next)),
+            None => self.next().map(|next| self.next_codon_words(next)),
         }
     }
 
-    /// Describes where a run that asks no question continues after `id` has not completed.
-    pub(super) fn default_way(&self, id: &CodonId) -> String {
+    /// Describes where a run that asks nothing on a terminal continues after `id` has not completed.
+    pub(super) fn default_recovery_words(&self, id: &CodonId) -> String {
         match self.thread.default_recovery() {
             Recovery::CrashPoint => format!("keeps the files and runs {id} again from its set-up"),
-            Recovery::Session | Recovery::LastSuccess => self.back_to_success(id),
+            Recovery::Session | Recovery::LastSuccess => self.success_words(id),
         }
     }
 
-    /// Describes where the next run continues by itself after `id` has not completed.
-    fn way_back(&self, id: &CodonId) -> String {
-        let does = self.default_way(id);
+    /// Describes where the plain command of the next run continues after `id` has not completed, and what it asks and undoes before that.
+    fn recovery_words(&self, id: &CodonId) -> String {
+        let does = self.default_recovery_words(id);
         // After a rollback the target was chosen already.
         if self.state.pending_rollback.is_some() {
             return does;
@@ -517,13 +523,14 @@ impl StatusView<'_> {
         format!("{does}{asks}{yours}")
     }
 
-    fn back_to_success(&self, id: &CodonId) -> String {
+    /// Describes the rollback to the last success, and that `id` then runs again.
+    fn success_words(&self, id: &CodonId) -> String {
         let mut codons = self.thread.codons.iter();
         let success = codons.find(|entry| entry.codon.status() == CodonStatus::Completed);
         match success.map(|entry| entry.codon.codon_id()) {
             Some(success) => format!(
                 "rolls back to the last success, {success}, and runs {id} again{}",
-                self.same_limit(id)
+                self.same_limit_words(id)
             ),
             None => format!(
                 "rolls back to {}, for nothing has completed{}",
@@ -531,19 +538,19 @@ impl StatusView<'_> {
                     true => format!("the end of the set-up of {id}, which is not run again"),
                     false => "where the work began".to_owned(),
                 },
-                self.same_limit(id)
+                self.same_limit_words(id)
             ),
         }
     }
 
-    /// Returns the time that the next run would have to be allowed to wait for a limit at which the last one paused.
+    /// Returns the `--max-wait` that the next run needs to wait for the usage limit at which the last run paused; `None` if there is nothing to wait for.
     pub(super) fn patience(&self) -> Option<Duration> {
         let paused = self.state.runs.front().and_then(|run| run.interrupted_by);
         let (_, ends_at) = self
             .limit()
             .filter(|_| paused == Some(InterruptedBy::UsageLimit))?;
         let left = Some(ends_at.since(self.now)).filter(|left| !left.is_zero())?;
-        // A run with another agent than that of the hank waits where the hank would fall back.
+        // Where the hank would fall back there is no such retry, but a run with another agent than that of the hank waits all the same.
         let waited = match &self.decision {
             Some(Decision::Retry(retry)) => retry.limit.map(|limit| limit.waited),
             _ => None,
@@ -551,21 +558,21 @@ impl StatusView<'_> {
         Some(waited.unwrap_or_default().saturating_add(left))
     }
 
-    /// Returns the larger limits with which a run continues that paused at a ceiling.
-    pub(super) fn more(&self) -> Ceiling {
+    /// Returns the larger total limits that the next run needs because the last run paused at its total; empty if it needs none.
+    pub(super) fn raised_limits(&self) -> Ceiling {
         let used = CeilingUse::of(self.next_total(), self.state);
         let (more, own) = (used.more(), self.own_total().unwrap_or_default());
         Ceiling {
-            max_dollars: within(more.max_dollars, own.max_dollars, used.spent(), |dollars| {
+            max_dollars: raised_limit(more.max_dollars, own.max_dollars, used.spent(), |dollars| {
                 dollars.as_dollars()
             }),
-            max_time: within(more.max_time, own.max_time, used.elapsed(), |time| {
+            max_time: raised_limit(more.max_time, own.max_time, used.elapsed(), |time| {
                 time.as_secs_f64()
             }),
         }
     }
 
-    /// Returns the total of the next run, before it is raised.
+    /// Returns the total limits of the next run, before used-up limits are raised.
     fn next_total(&self) -> Ceiling {
         let next = next_total(self.ceiling(), self.own_total(), &self.hints);
         let of_task = self.task.as_ref().and_then(OwningTask::set_budget);
@@ -575,7 +582,7 @@ impl StatusView<'_> {
         }
     }
 
-    /// Returns the total of the hank and the settings; a task has one of its own.
+    /// Returns the total limits of the hank and the settings. They do not count for a task, which has its own.
     fn own_total(&self) -> Option<Ceiling> {
         self.own_ceiling.filter(|_| self.task.is_none())
     }
@@ -594,8 +601,8 @@ impl StatusView<'_> {
     }
 }
 
-/// Returns a raised limit: at most that of the hank, as long as that leaves a quarter as much room.
-fn within<T: Copy>(more: Option<T>, own: Option<T>, used: T, figure: impl Fn(T) -> f64) -> Option<T> {
+/// Returns the raised limit `more`, or instead the limit `own` of the hank if that is lower and leaves at least a quarter of the room that `more` leaves.
+fn raised_limit<T: Copy>(more: Option<T>, own: Option<T>, used: T, figure: impl Fn(T) -> f64) -> Option<T> {
     let room = |limit: T| figure(limit) - figure(used);
     match (more, own) {
         (Some(more), Some(own)) if room(own) < room(more) && room(own) * 4.0 >= room(more) => Some(own),

@@ -1,4 +1,4 @@
-//! Crash of a run that nothing has continued yet: only the next start records it.
+//! Crash of the newest run, as long as no start has recorded it: the process no longer exists, and the record still says that it runs.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::StatusView;
 use crate::directory::{copied_at, last_sign};
 
-/// Crash that no record has.
+/// Crash that no start has recorded yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct UnseenCrash {
@@ -29,7 +29,8 @@ pub(crate) struct UnseenCrash {
     /// Last sign of life: the run crashed then at the earliest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) after: Option<Timestamp>,
-    /// When the record came here by a clone, a pull or a copy of the folder while the run was at work: it may be still, in its own place.
+    /// Time at which the record was copied here, by a clone, a pull or a copy of the folder, while the run was at work. Where the record came from, the
+    /// run may still be at work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) copied_at: Option<Timestamp>,
     /// Processes of the run that still work.
@@ -44,7 +45,7 @@ impl UnseenCrash {
         let run = newest.filter(|run| run.status == RunStatus::Running && !status.live)?;
         let dir = ExecutionDir::new(execution.to_owned());
         let remote = hankweave_remote::remembered(&RealDisk, &dir).ok().flatten();
-        // One that an earlier run has put, or none, is as old as the run.
+        // A question that this run has not asked has a time that is not after the start of the run.
         let asked = status.question.as_ref();
         let asked = asked.filter(|asked| asked.since > run.start_time);
         Some(Self {
@@ -60,7 +61,7 @@ impl UnseenCrash {
         })
     }
 
-    /// Returns it in a sentence, with the time in UTC.
+    /// Describes the crash in a sentence, with the time in UTC.
     pub(crate) fn words(&self) -> String {
         let open = self.codon_id.as_ref().zip(self.codon_status);
         match self.copied_at {
@@ -72,7 +73,7 @@ impl UnseenCrash {
         }
     }
 
-    /// Returns what still works, and what ends it; `None` where nothing does.
+    /// Describes the processes that still work, and what ends them; `None` if there are none.
     pub(crate) fn left_words(&self) -> Option<String> {
         let pids: Vec<String> = self.left_running.iter().map(ToString::to_string).collect();
         let pids = pids.join(" ");
@@ -88,7 +89,7 @@ impl UnseenCrash {
 }
 
 impl StatusView<'_> {
-    /// Describes a crash of the newest run that a start has recorded, which ran nothing.
+    /// Describes the crash of the newest run if a start has recorded it and no run has followed.
     pub(super) fn recorded_crash(&self) -> Option<String> {
         let run = self
             .state
@@ -117,7 +118,7 @@ pub(crate) fn crash_words(
     format!("its process ended without recording why {during}{after}")
 }
 
-/// Describes what a run was at.
+/// Describes the work of a run at the time of its crash.
 fn during(open: Option<(&CodonId, CodonStatus)>, asked: Option<&CodonId>) -> String {
     match (open, asked) {
         (Some((codon, CodonStatus::Preparing)), _) => format!("in the set-up of {codon}"),

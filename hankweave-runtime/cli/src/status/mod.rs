@@ -1,4 +1,7 @@
-//! `hankweave status`
+//! `hankweave status`, and what other commands say about the status of an execution directory.
+//!
+//! All of it comes from [`StatusView`], which joins the recorded state, the thread (the history that counts), the hank that ran last and the task whose
+//! workspace the directory is. `words` prints the view, `outlook` names the next codon, `commands` the commands that continue.
 
 mod attempts;
 mod commands;
@@ -86,7 +89,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
                 "codonId": retry.entry.codon_id,
                 "number": retry.number,
                 "most": retry.most,
-                "inSeconds": view.left(retry).as_secs_f64(),
+                "inSeconds": view.time_until(retry).as_secs_f64(),
             })),
             "background": view.background().map(|work| json!({
                 "subject": work.subject,
@@ -155,7 +158,7 @@ pub(crate) fn patience(execution: &Path) -> Option<Duration> {
     of_run(execution, None, |view, _| view.patience())
 }
 
-/// Returns what the live run of an execution directory waits for, if it waits for a clock.
+/// Returns what the live run of an execution directory waits for, if it waits for a time to run a codon again.
 pub(crate) fn waiting(execution: &Path) -> Option<String> {
     of_run(execution, None, |view, run| {
         view.retry().map(|_| view.outlook(run))
@@ -177,23 +180,23 @@ pub(crate) fn cut_off_codon(execution: &Path) -> Option<String> {
     })
 }
 
-/// Returns what the next attempt of the task whose workspace this is does first with what its last run has left.
+/// Returns the first step of the next attempt of a task in its workspace: how it continues after the last run.
 pub(crate) fn next_attempt(workspace: &Path, task: Option<OwningTask>) -> Option<String> {
     of_run(workspace, task, |view, run| view.next_attempt(run))
 }
 
-/// Returns the codons that the record of an execution directory has as started, in the order of the plan, as `draft completed, $0.4500, changed 1
-/// file`. The figures are those of all attempts that count; each codon is paired with its result.
+/// Returns the started codons of an execution directory in the order of the plan, each as `draft completed, $0.4500, changed 1 file` and with its
+/// result. The figures are those of all attempts that count.
 pub(crate) fn codons(execution: &Path) -> Vec<(String, Option<Value>)> {
     of_run(execution, None, |view, _| Some(view.codons())).unwrap_or_default()
 }
 
-/// Returns the sum of the attempts of an execution directory that count no longer, as [`undone_words`] has it.
+/// Returns [`undone_words`] of an execution directory.
 pub(crate) fn undone_attempts(execution: &Path) -> Option<String> {
     of_run(execution, None, |view, _| undone_words(&view.drawn))
 }
 
-/// Looks at the status of the newest run of an execution directory; `None` where there is none, or it cannot be read.
+/// Passes the status of an execution directory and its newest run to `look`; `None` without a run, or if the record cannot be read.
 fn of_run<T>(
     execution: &Path,
     task: Option<OwningTask>,
@@ -205,8 +208,8 @@ fn of_run<T>(
     look(&view, state.runs.front()?)
 }
 
-/// Returns the commands that continue the work that the newest run of an execution directory has left, with their effects, in the order of `status`.
-/// None in the workspace of a task, or if the record cannot be read.
+/// Returns the commands that continue after the newest run of an execution directory, with their effects, in the order of `status`. Empty in the
+/// workspace of a task, for a hank that no longer fits the plan, and if the record cannot be read.
 pub(crate) fn ways_on(execution: &Path, state: &HankweaveState) -> Vec<SuggestedCommand> {
     let thread = thread::build(state, None, None);
     let hank = last_hank(execution);
@@ -232,7 +235,7 @@ pub(crate) fn has_begun(state: &HankweaveState, codon: &CodonId) -> bool {
 
 /// Returns how the last run of an execution directory ended, and the command that continues it or starts over; `None` before its first run.
 pub(crate) fn last_run(execution: &Path) -> Option<String> {
-    // It is looked for where nothing may be recorded, which is no failure.
+    // Callers do not know whether anything is recorded here; if not, that is no failure.
     let state_dir = execution.join(STATE_DIR);
     RealDisk.metadata(&state_dir).ok()?;
     let state = crate::state::read_execution(execution).ok()?;
@@ -261,7 +264,7 @@ pub(crate) fn last_run(execution: &Path) -> Option<String> {
     Some(format!("the last {run} {ended}{rolled_back}{next}"))
 }
 
-/// Returns the view of an execution directory without reading its files and checkpoints.
+/// Returns the view of an execution directory that every screen draws, without reading its files and checkpoints.
 pub(crate) fn drawn(execution: &Path, task: Option<OwningTask>) -> Result<RunView, CliError> {
     let state = crate::state::read_execution(execution)?;
     let thread = thread::build(&state, None, None);
@@ -272,49 +275,51 @@ pub(crate) fn drawn(execution: &Path, task: Option<OwningTask>) -> Result<RunVie
     Ok(view.drawn)
 }
 
-/// Output of the command (CLI-14).
+/// Status of an execution directory and its newest run, which the command prints (CLI-14). [`whole`](Self::whole) fills all fields; without it
+/// those that need the journal or the checkpoints are empty.
 pub(crate) struct StatusView<'a> {
     pub(crate) state: &'a HankweaveState,
     pub(crate) thread: &'a ExecutionThread,
-    /// View that every reader draws; lines, files and waits are those of a live run's own clients.
+    /// View that every screen draws, made from the record: only clients of a live run see its newest lines, files and waits.
     pub(crate) drawn: RunView,
     pub(crate) hints: HintCommands,
     /// A process works in the directory.
     pub(crate) live: bool,
     /// The run of this process, if it is suspended.
     suspended: Option<SuspendedRun>,
-    /// Worker of the run that alone is suspended.
+    /// Worker of the run, if it is suspended and its run is not.
     suspended_worker: Option<SuspendedWorker>,
     /// Crash of the newest run, which nothing has continued yet.
     pub(crate) crash: Option<UnseenCrash>,
-    /// Least time at work of its open codon.
+    /// Least time at work of the open codon of a run whose process no longer exists.
     lived: Option<Duration>,
     /// Task whose workspace the directory is.
     pub(crate) task: Option<OwningTask>,
-    /// Lock record of that process, which times what the run is at.
+    /// Lock record of the process that works in the directory, with the times that it measures.
     holder: Option<ServerLockRecord>,
     /// Next step of the run, by its hank; `None` when that is not found.
     pub(crate) decision: Option<Decision>,
     /// Changes of hank.json since the plan was made.
     changes: PlanChanges,
-    /// Total that the hank and the settings allow, as they are now.
+    /// Total that the hank and the settings now allow.
     own_ceiling: Option<Ceiling>,
+    /// Time at which the view was made.
     now: Timestamp,
-    /// The codon that has ended, and what follows its end has not.
+    /// The newest codon, if it has ended and its results or its archive are not finished.
     unfinished: Option<CodonId>,
-    /// The budget summary of the last run that ended.
+    /// The newest budget summary.
     budget: Option<Event>,
-    /// Whether that is the newest run.
+    /// Whether `budget` is of the newest run.
     budget_is_of_newest: bool,
-    /// Last line of the check that the newest codon did not pass.
-    says: Option<(CodonId, String)>,
+    /// The newest codon with the last line of the check that it did not pass.
+    last_check_line: Option<(CodonId, String)>,
     /// Question that waits for an answer, or that was denied.
     question: Option<AskedApproval>,
     /// Files that belong to the last checkpoint and are not in it.
     pub(crate) left_out: LeftOut,
     /// The oldest output of agents was removed from the journal (D6).
     pub(crate) is_shortened: bool,
-    /// Room of the record, where it has a limit.
+    /// Disk use of the record, if that has a limit.
     pub(crate) disk: Option<DiskUse>,
     /// Warnings about the record (STATE-34).
     pub(crate) warnings: Vec<StateWarning>,
@@ -339,7 +344,7 @@ impl<'a> StatusView<'a> {
             .is_some_and(|summary| Some(summary.timestamp) >= began);
         view.budget = summary.map(|summary| summary.event);
         view.draw_whole(execution, hank)?;
-        view.says = last_words_of_check(execution, thread)?;
+        view.last_check_line = last_check_line(execution, thread)?;
         view.crash = UnseenCrash::of(execution, &view);
         Ok(Self {
             is_shortened: crate::state::is_shortened(execution)?,
@@ -350,11 +355,11 @@ impl<'a> StatusView<'a> {
         })
     }
 
-    /// Draws the view with all that a reader of the journal knows of questions and waits.
+    /// Makes `drawn`, with questions and waits from the journal.
     fn draw_whole(&mut self, execution: &Path, hank: Option<&Hank>) -> Result<(), CliError> {
         self.draw(hank, crate::state::description(execution, self.state)?);
         self.show_answer();
-        self.ask(execution, hank)?;
+        self.find_question(execution, hank)?;
         self.find_background_work(execution)?;
         let run = self.state.runs.front().filter(|run| self.is_working(run));
         if let Some(open) = run.and_then(|run| run.open_codon()) {
@@ -364,9 +369,9 @@ impl<'a> StatusView<'a> {
         Ok(())
     }
 
-    /// Draws the view, with the limits that the newest run had.
+    /// Makes `drawn` from the record, with the limits of the newest run, or those of the hank if the journal does not have them.
     fn draw(&mut self, hank: Option<&Hank>, described: Option<JournalEntry>) {
-        self.drawn = draw(self.state, self.thread, hank, (self.live, self.lived));
+        self.drawn = view_of(self.state, self.thread, hank, self.live, self.lived);
         if let Some(described) = described {
             let drawn = std::mem::take(&mut self.drawn);
             self.drawn = drawn.with_description(&described.event);
@@ -377,7 +382,7 @@ impl<'a> StatusView<'a> {
         }
     }
 
-    /// Shows the answer of a user since the run paused, which of a task only the registry has.
+    /// Puts the answer that a user gave after the pause into `drawn`. An answer for a task is only in its registry.
     fn show_answer(&mut self) {
         if self.is_ended_by_others() {
             self.drawn.cause = None;
@@ -390,7 +395,7 @@ impl<'a> StatusView<'a> {
         {
             self.drawn.cause = Some(format!("{}: {}", approval.codon_id, whole_answer(approval)));
         } else if self.drawn.interrupted_by == Some(InterruptedBy::Approval) && !self.is_asked() {
-            // Its question is not put any more: the run went back to before it.
+            // A rollback led back to before the question, so it is not open any more.
             self.drawn.cause = None;
         }
     }
@@ -401,26 +406,25 @@ impl<'a> StatusView<'a> {
         approval.filter(|answer| answer.granted && self.drawn.approved == Some(true))
     }
 
-    /// Finds the question that waits, and since when: since it was last put in this history, or since a run paused with it.
-    fn ask(&mut self, execution: &Path, hank: Option<&Hank>) -> Result<(), CliError> {
+    /// Finds the open question and its time: when it was last asked in this history, or else when a run paused with it.
+    fn find_question(&mut self, execution: &Path, hank: Option<&Hank>) -> Result<(), CliError> {
         let Some((id, _)) = self.asked().filter(|_| self.end_of_task().is_none()) else {
             return Ok(());
         };
         let Some(run) = self.state.runs.front() else {
             return Ok(());
         };
-        let put = crate::state::question(execution, id)?;
-        let put = put.map(|entry| entry.timestamp);
-        // A rollback or an undo leads back to a question that an earlier run has put.
-        let first = self.thread.codons.last();
-        let first = first
+        let asked_at = crate::state::question(execution, id)?.map(|entry| entry.timestamp);
+        // After a rollback or an undo the question may be one that an earlier run of this history asked.
+        let first_codon = self.thread.codons.last();
+        let first_run = first_codon
             .and_then(|first| self.state.run(&first.run_id))
             .unwrap_or(run);
-        let is_own = |at: &Timestamp| *at >= first.start_time;
+        let is_own = |at: &Timestamp| *at >= first_run.start_time;
         let mut runs = self.state.runs.iter();
         let paused = runs.find(|run| run.interrupted_by == Some(InterruptedBy::Approval));
         let paused = paused.and_then(|run| run.end_time);
-        let since = put.filter(is_own).or(paused.filter(is_own));
+        let since = asked_at.filter(is_own).or(paused.filter(is_own));
         let root = RealDisk
             .real_path(execution)
             .unwrap_or_else(|_| execution.to_owned());
@@ -434,7 +438,7 @@ impl<'a> StatusView<'a> {
             since: since.or(run.end_time).unwrap_or(run.start_time),
         };
         self.question = Some(asked.clone());
-        if self.is_working(run) && put.is_some_and(|at| at >= run.start_time) {
+        if self.is_working(run) && asked_at.is_some_and(|at| at >= run.start_time) {
             self.drawn = std::mem::take(&mut self.drawn).with_question(asked);
         }
         Ok(())
@@ -457,6 +461,7 @@ impl<'a> StatusView<'a> {
         Ok(())
     }
 
+    /// Makes a view from the state, the hank and the process, without the journal and the checkpoints.
     fn of(
         execution: &Path,
         state: &'a HankweaveState,
@@ -476,10 +481,10 @@ impl<'a> StatusView<'a> {
             own_ceiling: hank.and_then(|hank| own_ceiling(hank, &hints)),
             state,
             thread,
-            drawn: draw(state, thread, hank, (holder.is_some(), lived)),
+            drawn: view_of(state, thread, hank, holder.is_some(), lived),
             lived,
             question: None,
-            says: None,
+            last_check_line: None,
             hints,
             live: holder.is_some(),
             suspended: suspended(execution),
@@ -503,11 +508,13 @@ impl<'a> StatusView<'a> {
     }
 }
 
-fn draw(
+/// Returns the view of a record; without a live process its running run has crashed.
+fn view_of(
     state: &HankweaveState,
     thread: &ExecutionThread,
     hank: Option<&Hank>,
-    (is_live, lived): (bool, Option<Duration>),
+    is_live: bool,
+    lived: Option<Duration>,
 ) -> RunView {
     let mut view = RunView::of_state(state, thread, 0);
     if !is_live {
@@ -522,7 +529,7 @@ fn draw(
 }
 
 impl StatusView<'_> {
-    /// Returns the codon that waits for an approval, and whether that was denied.
+    /// Returns the codon that waits for an approval, and whether the approval was denied.
     pub(crate) fn asked(&self) -> Option<(&CodonId, bool)> {
         let denied = match self.answer().map(|answer| answer.approval.granted) {
             Some(true) => return None,
@@ -532,7 +539,7 @@ impl StatusView<'_> {
         Some((self.asked_codon()?, denied))
     }
 
-    /// Whether the task has ended after its newest run. What that run paused for does not matter any more.
+    /// Whether the task has ended after its newest run, so that the pause of that run does not matter any more.
     fn is_ended_by_others(&self) -> bool {
         self.end_of_task().is_some()
     }
@@ -552,7 +559,7 @@ impl StatusView<'_> {
         }
         match self.decision.as_ref()? {
             // Without budget the run pauses before it asks.
-            Decision::Ask(_) if self.more() != Ceiling::default() => None,
+            Decision::Ask(_) if self.raised_limits() != Ceiling::default() => None,
             Decision::Ask(entry) => Some(&entry.codon_id),
             Decision::Blocked(BlockedBy::Denied(id)) => Some(id),
             _ => None,
@@ -574,13 +581,14 @@ impl StatusView<'_> {
         }
     }
 
-    /// Returns the task, unless a process works on it. A suspended process only waits for its end, once the task is not running any more.
+    /// Returns the task, unless a process works on it. A suspended process does not count if the task is no longer running here: it stops once it
+    /// continues.
     fn task_at_rest(&self) -> Option<&OwningTask> {
-        let is_over = |task: &&OwningTask| {
+        let is_at_rest = |task: &&OwningTask| {
             let is_taken = task.status() != TaskStatus::Running || task.is_elsewhere();
             !self.live || (self.suspended.is_some() && is_taken)
         };
-        self.task.as_ref().filter(is_over)
+        self.task.as_ref().filter(is_at_rest)
     }
 
     /// Returns the status of the task if a later attempt has worked elsewhere, so that the newest run here does not show it.
@@ -590,21 +598,22 @@ impl StatusView<'_> {
 
     /// Returns how the task ended, where its newest run does not show that.
     pub(crate) fn end_of_task(&self) -> Option<TaskEnd> {
+        // A completed run shows that its task completed.
         let is_shown = self.drawn.state == RunState::Completed && self.state.pending_rollback.is_none();
         let task = self.task_at_rest()?;
         let end = task.end()?;
         (!end.is_completed || !is_shown || task.status() == TaskStatus::Deleted).then_some(end)
     }
 
-    /// Returns why the task failed, unless an answer, the cause of the run or that of its newest codon says it.
+    /// Returns why the task failed, unless an answer, the cause of the run or the failure of its newest codon already says it.
     pub(crate) fn failure_of_task(&self) -> Option<&str> {
         if self.answer().is_some() {
             return None;
         }
         let newest = self.thread.codons.first().map(|entry| entry.codon.as_ref());
         let message = newest.and_then(|codon| codon.failure_reason()?.message.as_deref());
-        let beside = |cause| self.task.as_ref()?.failure_beside(cause);
-        beside(self.drawn.cause.as_deref()).filter(|_| beside(message).is_some())
+        let unless_said_by = |cause| self.task.as_ref()?.failure_beside(cause);
+        unless_said_by(self.drawn.cause.as_deref()).filter(|_| unless_said_by(message).is_some())
     }
 
     /// Returns the task for JSON.
@@ -619,7 +628,7 @@ impl StatusView<'_> {
         Some(json)
     }
 
-    /// Returns the options of the last run that the next one has by itself; none of a live run, or of the run of a task.
+    /// Returns the options of the last run that the next run keeps; none while a run is live or in the workspace of a task.
     fn kept_options(&self) -> Vec<String> {
         match self.live || self.task.is_some() {
             true => Vec::new(),
@@ -660,7 +669,7 @@ impl StatusView<'_> {
     }
 
     /// Returns the time until a codon is run again, as the run measures it, or else by the times of the record (D9).
-    fn left(&self, retry: &Retry) -> Duration {
+    fn time_until(&self, retry: &Retry) -> Duration {
         let activity = self.holder.as_ref().and_then(|holder| holder.activity.as_ref());
         let activity = activity.zip(SystemClock.uptime());
         let measured = activity.and_then(|(at, up)| at.remaining(&retry.entry.codon_id, up));
@@ -682,7 +691,7 @@ impl StatusView<'_> {
         self.drawn.worked(self.now)
     }
 
-    /// Whether a crash took part of the time at work of a run, so that it is unknown.
+    /// Whether part of the time at work of a run is unknown because of a crash.
     pub(crate) fn lost_time(&self, run: &RunRecord) -> bool {
         let is_lost = |codon: &CodonExecution| codon.crashed() || (!codon.is_terminal() && !self.live);
         run.codons.iter().any(|codon| is_lost(codon))
@@ -723,7 +732,7 @@ impl StatusView<'_> {
         self.state.cost_is_lower_bound() || newest.is_some_and(|run| run.spends_at_least())
     }
 
-    /// Whether a failure keeps the next run from simply continuing. A run that completed in spite of its failure had ignored it (HANK-44).
+    /// Whether a failure keeps the next run from simply continuing. A run that completed has ignored the failure (HANK-44).
     fn is_blocked(&self) -> bool {
         let newest = self.thread.codons.first();
         let completed = newest.is_some_and(|entry| entry.run_status == RunStatus::Completed);
@@ -736,7 +745,7 @@ pub(crate) fn decision(execution: &Path, state: &HankweaveState) -> Option<Decis
     Some(decide_with_replans(state, &last_hank(execution)?))
 }
 
-/// Returns the room of the record, by the limit of the last run.
+/// Returns the disk use of the record, with the limit of the last run; `None` if it had no limit.
 pub(crate) fn disk_use(execution: &Path) -> Option<DiskUse> {
     let dir = ExecutionDir::new(execution.to_owned());
     let limit = inspect::last_run(&RealDisk, &dir)?.max_disk?;
@@ -744,7 +753,7 @@ pub(crate) fn disk_use(execution: &Path) -> Option<DiskUse> {
 }
 
 /// Returns the last line of the check that the newest codon did not pass, if it failed.
-fn last_words_of_check(
+fn last_check_line(
     execution: &Path,
     thread: &ExecutionThread,
 ) -> Result<Option<(CodonId, String)>, CliError> {
@@ -765,7 +774,7 @@ fn last_words_of_check(
     })
 }
 
-/// Returns the newest codon, if a note says that its work is not finished.
+/// Returns the newest codon, if a note in the directory says that its results or its archive are not finished.
 fn unfinished(execution: &Path, thread: &ExecutionThread) -> Option<CodonId> {
     let dir = ExecutionDir::new(execution.to_owned());
     let newest = thread.codons.first().filter(|_| !thread.has_running_codon)?;

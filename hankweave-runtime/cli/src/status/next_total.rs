@@ -7,7 +7,7 @@ use crate::config;
 use crate::hints::HintCommands;
 use crate::settings::Flags;
 
-/// Returns the total budget of the next run of this command, before it is raised.
+/// Returns the total budget of the next run of the remembered command, before a used-up limit is raised.
 ///
 /// `last` is the total of the last run, and `own` is what the hank and the settings now allow. A limit that was typed stays, even if the hank now has
 /// a larger one: an offered command never spends more than the user wanted.
@@ -28,7 +28,7 @@ pub(super) fn next_total(last: Ceiling, own: Option<Ceiling>, hints: &HintComman
     }
 }
 
-/// Returns the total that the hank and the settings allow, as they are now; `None` where other settings hold than those of this folder.
+/// Returns the total that the hank and the settings now allow; `None` if the settings of this folder are not those of the remembered command.
 pub(super) fn own_ceiling(hank: &Hank, hints: &HintCommands) -> Option<Ceiling> {
     if !hints.has_settings_of_here() {
         return None;

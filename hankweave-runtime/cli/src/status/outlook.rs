@@ -1,4 +1,4 @@
-//! Next codon of an execution directory, or what blocks it.
+//! Outlook of an execution directory: its next codon, or what blocks it, in one sentence.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ impl fmt::Display for Outlook {
         let Some((command, effect)) = &self.onward else {
             return Ok(());
         };
-        // The codon is named already.
+        // The words in front name the codon already.
         match effect.strip_prefix("continues with ") {
             Some(codon) => {
                 let rest = codon.find(", ").map_or("", |at| &codon[at..]);
@@ -40,7 +40,7 @@ impl fmt::Display for Outlook {
     }
 }
 
-/// `build crashed; the next run continues there`
+/// Returns `build crashed; the next run continues there`.
 fn crashed(id: &CodonId) -> String {
     format!("{id} crashed; the next run continues there")
 }
@@ -49,22 +49,22 @@ impl StatusView<'_> {
     /// Returns the outlook after the newest run, `run`.
     pub(super) fn outlook_after(&self, run: &RunRecord) -> Outlook {
         let commands = self.commands();
-        // After a rollback the plain command continues from its target; elsewhere the first command is the one that loses nothing.
+        // After a rollback the plain command continues from the target; otherwise the first command is the recommended one.
         let first = self.ways_on(run).into_iter().next();
         let first = first.filter(|_| self.state.pending_rollback.is_none());
-        let onward = first.map_or_else(|| self.onward_or_answer(), |(command, _)| command);
-        let plain = commands.into_iter().find(|(command, _)| *command == onward);
+        let onward = first.map_or_else(|| self.next_run_or_approval(), |(command, _)| command);
+        let onward = commands.into_iter().find(|(command, _)| *command == onward);
         Outlook {
             words: self.outlook(run),
-            onward: plain.map(|(command, purpose)| (command, first_part(&purpose))),
+            onward: onward.map(|(command, purpose)| (command, first_part(&purpose))),
         }
     }
 
-    /// Returns the command of the next run, after the approval for which it waits.
-    fn onward_or_answer(&self) -> String {
+    /// Returns the plain command of the next run, or the one that approves its first codon and then continues.
+    fn next_run_or_approval(&self) -> String {
         match self.asked() {
-            Some((id, _)) => self.hints.approval(id, &self.onward()),
-            None => self.onward(),
+            Some((id, _)) => self.hints.approval(id, &self.next_run_command()),
+            None => self.next_run_command(),
         }
     }
 
@@ -78,40 +78,9 @@ impl StatusView<'_> {
             return format!("the task is {went_on}");
         }
         if let Some(end) = self.end_of_task() {
-            return match (end.is_completed, self.next()) {
-                (true, Some(next)) => {
-                    let command = match &self.decision {
-                        Some(Decision::Ask(entry)) if self.is_after_end(run) => {
-                            self.hints.approval(&entry.codon_id, &self.hints.run())
-                        }
-                        _ => self.hints.run(),
-                    };
-                    format!(
-                        "the task was {}; `{command}` would run {next}, in a run that is no part of it",
-                        end.words
-                    )
-                }
-                (true, None) => match self.blocked_words() {
-                    Some(blocked) if self.is_newest_after_end() => format!(
-                        "the task was {}; {blocked}, in a run that is no part of it",
-                        end.words
-                    ),
-                    Some(blocked) if self.state.pending_rollback.is_some() => {
-                        let again = match &self.decision {
-                            Some(Decision::Blocked(BlockedBy::FailedCodon(_))) => format!(
-                                "; `{}` would run it again, in a run that is no part of the task",
-                                self.hints.run()
-                            ),
-                            _ => String::new(),
-                        };
-                        format!(
-                            "the task was {}, and its files were taken back since; {blocked}{again}",
-                            end.words
-                        )
-                    }
-                    Some(_) | None => format!("nothing is left to do: the task was {}", end.words),
-                },
-                (false, _) => format!("the task was {}", end.in_short()),
+            return match end.is_completed {
+                true => self.after_completed_task(run, &end.words),
+                false => format!("the task was {}", end.in_short()),
             };
         }
         let task = self.task_at_rest();
@@ -122,35 +91,9 @@ impl StatusView<'_> {
             return "the task is pending: a worker continues it, and the run that is suspended here stops when it is continued".to_owned();
         }
         if let Some(open) = run.open_codon() {
-            let id = open.codon_id();
-            return match self.live {
-                true if self.suspended.is_some() && self.task.is_some() => {
-                    let is_lost = self.task.as_ref().is_some_and(OwningTask::is_free);
-                    let then = match is_lost {
-                        true => "its lease has ended, so the worker stops the run when `fg` continues it",
-                        false => "`fg` in the terminal of the worker continues both",
-                    };
-                    format!("{id} is suspended with its worker; {then}")
-                }
-                true if self.suspended.is_some() => format!("{id} is suspended with its run"),
-                true if self.is_stopping() => format!("{id} is being stopped with its run"),
-                true => match self.background() {
-                    Some(work) => format!("{id} {}", report::activity_words(work, self.now)),
-                    None => format!("{id} is running"),
-                },
-                false if task.is_some_and(|task| task.cancel_requested_at().is_some()) => {
-                    format!("{id} crashed; the task is cancelled once its lease has ended")
-                }
-                false if self.task.is_some() => {
-                    format!(
-                        "{id} crashed; the run of the next worker {}",
-                        self.default_way(id)
-                    )
-                }
-                false => crashed(id),
-            };
+            return self.of_open_codon(open.codon_id());
         }
-        if let Some(words) = self.between(run) {
+        if let Some(words) = self.between_codons(run) {
             return words;
         }
         if let (Some(id), Some(answer)) = (self.asked_codon(), self.answer()) {
@@ -198,6 +141,68 @@ impl StatusView<'_> {
         self.blocked_words().unwrap_or_else(|| at_rest().to_owned())
     }
 
+    /// Describes what a run of a user would do in the workspace of a completed task. `end` says how the task completed.
+    fn after_completed_task(&self, run: &RunRecord, end: &str) -> String {
+        if let Some(next) = self.next() {
+            let command = match &self.decision {
+                Some(Decision::Ask(entry)) if self.is_after_end(run) => {
+                    self.hints.approval(&entry.codon_id, &self.hints.run())
+                }
+                _ => self.hints.run(),
+            };
+            return format!(
+                "the task was {end}; `{command}` would run {next}, in a run that is no part of it"
+            );
+        }
+        match self.blocked_words() {
+            Some(blocked) if self.is_newest_after_end() => {
+                format!("the task was {end}; {blocked}, in a run that is no part of it")
+            }
+            Some(blocked) if self.state.pending_rollback.is_some() => {
+                let again = match &self.decision {
+                    Some(Decision::Blocked(BlockedBy::FailedCodon(_))) => format!(
+                        "; `{}` would run it again, in a run that is no part of the task",
+                        self.hints.run()
+                    ),
+                    _ => String::new(),
+                };
+                format!("the task was {end}, and its files were taken back since; {blocked}{again}")
+            }
+            Some(_) | None => format!("nothing is left to do: the task was {end}"),
+        }
+    }
+
+    /// Describes the open codon: at work, suspended, being stopped or crashed.
+    fn of_open_codon(&self, id: &CodonId) -> String {
+        let task = self.task_at_rest();
+        match self.live {
+            true if self.suspended.is_some() && self.task.is_some() => {
+                let is_lost = self.task.as_ref().is_some_and(OwningTask::is_free);
+                let then = match is_lost {
+                    true => "its lease has ended, so the worker stops the run when `fg` continues it",
+                    false => "`fg` in the terminal of the worker continues both",
+                };
+                format!("{id} is suspended with its worker; {then}")
+            }
+            true if self.suspended.is_some() => format!("{id} is suspended with its run"),
+            true if self.is_stopping() => format!("{id} is being stopped with its run"),
+            true => match self.background() {
+                Some(work) => format!("{id} {}", report::activity_words(work, self.now)),
+                None => format!("{id} is running"),
+            },
+            false if task.is_some_and(|task| task.cancel_requested_at().is_some()) => {
+                format!("{id} crashed; the task is cancelled once its lease has ended")
+            }
+            false if self.task.is_some() => {
+                format!(
+                    "{id} crashed; the run of the next worker {}",
+                    self.default_recovery_words(id)
+                )
+            }
+            false => crashed(id),
+        }
+    }
+
     /// Returns what blocks the plan: `blocked: draft failed`.
     fn blocked_words(&self) -> Option<String> {
         let newest = self.thread.codons.first().filter(|_| self.is_blocked())?;
@@ -223,7 +228,7 @@ impl StatusView<'_> {
 
     /// Returns the codons that have not started, without the one that the outlook names as the next.
     pub(crate) fn after_next(&self) -> Vec<&CodonId> {
-        // What comes elsewhere is not known here.
+        // The record here does not know which codons a later attempt elsewhere has run.
         if self.went_on().is_some() {
             return Vec::new();
         }
@@ -240,7 +245,7 @@ impl StatusView<'_> {
         others.collect()
     }
 
-    /// Returns the codon with which a loop would continue that is stuck.
+    /// Returns the codon with which a stuck loop would continue.
     pub(super) fn stuck(&self) -> Option<&CodonId> {
         match self.decision.as_ref()? {
             Decision::Blocked(BlockedBy::Stuck(id)) => Some(id),
@@ -253,7 +258,7 @@ impl StatusView<'_> {
         let begins_anew = self.changes.is_fresh && !self.is_blocked();
         let first = self.changes.next.as_deref().filter(|_| begins_anew);
         let planned = self.thread.next_codon_id.as_ref();
-        // A loop may continue after the plan that is recorded.
+        // A loop may continue beyond the end of the recorded plan.
         let further = match &self.decision {
             Some(Decision::Start(entry)) => Some(&entry.codon_id),
             _ => None,
@@ -261,8 +266,8 @@ impl StatusView<'_> {
         first.or(planned.or(further).map(CodonId::as_str))
     }
 
-    /// Returns the activity of a live run while no codon runs.
-    fn between(&self, run: &RunRecord) -> Option<String> {
+    /// Describes what a live run does while no codon runs.
+    fn between_codons(&self, run: &RunRecord) -> Option<String> {
         let decision = self.decision.as_ref().filter(|_| self.is_working(run))?;
         Some(match decision {
             Decision::Retry(retry) => {
@@ -277,7 +282,7 @@ impl StatusView<'_> {
                     0 => "is run again".to_owned(),
                     number => format!("failed and is tried again (retry {number} of {})", retry.most),
                 };
-                let left = report::duration(self.left(retry));
+                let left = report::duration(self.time_until(retry));
                 format!("{id} {which} in {left}")
             }
             Decision::Ask(entry) => format!("{} waits for an approval", entry.codon_id),

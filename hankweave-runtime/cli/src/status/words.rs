@@ -1,4 +1,4 @@
-//! The status of a run for people.
+//! The text of `hankweave status`, and sentences about rollbacks and undone attempts that other commands print as well.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::terminal::report::{self, at_its_budget, codon_line, codon_standing, i
 use crate::terminal::screen::{SafeText, columns_of_output, local_time, one_line, with_local_times};
 use crate::terminal::wrap::wrap;
 
-/// Returns the sum of the attempts that count no longer: `undone or run again: 2 attempts, $0.1800, 12s at work`.
+/// Returns the sum of the attempts that no longer count: `undone or run again: 2 attempts, $0.1800, 12s at work`.
 pub(crate) fn undone_words(view: &RunView) -> Option<String> {
     let undone = view.undone.sum()?;
     let attempts = report::counted(usize::try_from(undone.count).unwrap_or(usize::MAX), "attempt");
@@ -58,7 +58,7 @@ fn write_commands(
     for (command, purpose) in commands {
         write!(text, "  ")?;
         text.styled(AnsiColor::Cyan.on_default(), format_args!("{command:<width$}"))?;
-        // Next to a longer one it would look like a part of the command.
+        // Next to a command that is wider than its column, the purpose would look like a part of the command.
         let (gap, indent) = match measure_text_width(command) > width {
             true => ("\n    ", 4),
             false => (" ", 2 + width + 1),
@@ -84,7 +84,7 @@ pub(crate) fn rolled_back(pending: &PendingRollback) -> String {
     }
 }
 
-/// Returns that the newest run began by taking files back, if it did, and where they are as they were.
+/// Describes the rollback with which the newest run began, and the checkpoint of the replaced files; `None` if it began without a rollback.
 pub(crate) fn rolled_back_first(state: &HankweaveState) -> Option<String> {
     let (newest, before) = (state.runs.front()?, state.runs.get(1)?);
     let is_its_own = |operation: &&Operation| {
@@ -113,8 +113,8 @@ impl StatusView<'_> {
             if task.is_unanswered() {
                 writeln!(text, "  its registry does not answer: this is what its files say")?;
             }
-            let is_told = self.answer().is_some() || self.failure_of_task().is_some();
-            let is_shown = is_told || self.live || self.drawn.state == RunState::Failed;
+            let is_explained = self.answer().is_some() || self.failure_of_task().is_some();
+            let is_shown = is_explained || self.live || self.drawn.state == RunState::Failed;
             if task.status() == TaskStatus::Failed && !is_shown {
                 writeln!(text, "  the task failed")?;
             }
@@ -196,8 +196,8 @@ impl StatusView<'_> {
                         )?;
                     }
                     self.write_check(known, text)?;
-                    if let Some(says) = self.says.as_ref().filter(|(of, _)| of == id) {
-                        writeln!(text, "    │ {}", says.1)?;
+                    if let Some(line) = self.last_check_line.as_ref().filter(|(of, _)| of == id) {
+                        writeln!(text, "    │ {}", line.1)?;
                     }
                     report::write_remarks(&codon, text)?;
                 }
@@ -234,13 +234,13 @@ impl StatusView<'_> {
         if let Some(asked) = &self.question {
             writeln!(text, "  {} (asked {})", asked.question, local_time(asked.since))?;
         }
-        // A live run waits by itself, or has gone past it.
+        // A live run waits for the end of the limit by itself, or has continued after it.
         if let Some((id, ends_at)) = self.limit().filter(|_| !self.is_working(run)) {
             writeln!(
                 text,
                 "{id} has used up a limit of its provider, which ends at {}; `{}` waits for that",
                 local_time(ends_at),
-                self.onward()
+                self.next_run_command()
             )?;
         }
         if let Some(id) = &self.unfinished {
@@ -296,7 +296,7 @@ impl StatusView<'_> {
         }
     }
 
-    /// Returns the time of a run: since when it runs, or from its start to its end. The end of one that crashed is not known.
+    /// Returns the time of a run: since when it runs, or from its start to its end. The end of a crashed run is not known.
     fn period(&self, run: &RunRecord) -> String {
         let start = local_time(run.start_time);
         let crashed = self.drawn.state == RunState::Crashed;
@@ -325,7 +325,7 @@ impl StatusView<'_> {
         }
     }
 
-    /// Writes what the rows of the codons do not have, the total, and what of the budget is used.
+    /// Writes the costs that no row of a codon has, the totals, and how much of the budget is used.
     fn write_money(&self, run: &RunRecord, text: &mut SafeText) -> std::fmt::Result {
         let money = &self.drawn.money;
         if let Some(undone) = undone_words(&self.drawn) {
@@ -378,7 +378,7 @@ impl StatusView<'_> {
         }
     }
 
-    /// Returns the codons that have started, in short, and their results.
+    /// Returns the codons that have started, in words, and their results.
     pub(super) fn codons(&self) -> Vec<(String, Option<Value>)> {
         let (newest, attempts) = (self.thread.newest_records(), self.attempts());
         let planned = self.state.execution_plan.iter().map(|entry| &entry.codon_id);

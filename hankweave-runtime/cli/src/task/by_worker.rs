@@ -24,10 +24,10 @@ struct WorkerSum {
     /// Number of attempts by their outcome.
     outcomes: BTreeMap<String, u64>,
     cost: Usd,
-    /// It cost more, and it is unknown how much.
+    /// More was spent than `cost`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     cost_is_lower_bound: bool,
-    /// Whether any of them costs something that is counted, unlike those by hand.
+    /// Whether the cost of any attempt is counted; that of attempts by hand is not.
     #[serde(skip)]
     is_counted: bool,
 }
@@ -47,7 +47,7 @@ impl WorkerSum {
         }
     }
 
-    /// `4 completed, 1 failed`
+    /// Returns the outcomes in words: `4 completed, 1 failed`.
     fn outcomes(&self) -> String {
         let outcomes = self.outcomes.iter();
         let outcomes: Vec<String> = outcomes
@@ -71,8 +71,8 @@ pub(super) async fn by_worker(global: &Global, registry: &Registry) -> Result<Ex
     let mut sums: BTreeMap<String, WorkerSum> = BTreeMap::new();
     let mut lost = Usd::ZERO;
     for row in rows.map_err(|error| registry.failure(&error))? {
-        let made = attempts(registry, row.id()).await?;
-        let counted = CountedAttempts::of(registry, &row, made).await;
+        let attempts = attempts(registry, row.id()).await?;
+        let counted = CountedAttempts::of(registry, &row, attempts).await;
         lost += counted.lost;
         for attempt in counted.attempts {
             sums.entry(attempt.agent_id.clone()).or_default().add(&attempt);

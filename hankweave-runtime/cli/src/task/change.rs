@@ -1,4 +1,6 @@
-//! `hankweave task cancel`, `approve`, `deny`, `resume`, `complete`, `detach` and `delete`
+//! `hankweave task cancel`, `approve`, `deny`, `resume`, `complete`, `detach` and `delete`: steps of tasks that a user takes.
+//!
+//! Most take several tasks and go through [`for_each`]; the longest is `resume` ([`resume_one`]).
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -24,7 +26,7 @@ use super::EarlierTasks;
 use super::create::print_hint;
 use super::reasons::{held_until, needed_budget, patience, room_needed};
 use super::row_line::line;
-use super::show::{answered, newest_files};
+use super::show::{last_answer, newest_files};
 use crate::args::{
     Global, TaskAnswerArgs, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs, settings_of_run,
 };
@@ -53,10 +55,10 @@ async fn print_row(global: &Global, registry: &Registry, row: &TaskRow) -> Resul
     Ok(ExitCode::SUCCESS)
 }
 
-/// Task after a step, and sentences about what is next.
+/// Task after a step, and sentences for the user about the effect.
 type SteppedTask = (TaskRow, Vec<String>);
 
-/// Takes a step for each of these tasks. One that is refused keeps none of the others from it, and all refusals are reported together (TASK-129).
+/// Takes a step for each of these tasks. A refusal does not stop the others, and all refusals are reported together (TASK-129).
 async fn for_each(
     global: &Global,
     registry: &Registry,
@@ -90,7 +92,7 @@ async fn for_each(
     CliError::of_several(refused, ids.len()).map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-/// Cancels a task for a user, or asks its worker to stop it.
+/// Cancels a task for a user, or asks the worker that holds it to stop it.
 pub(crate) async fn cancel_or_ask(registry: &Registry, id: &TaskId) -> Result<TaskRow, TaskError> {
     let by = user_name(registry);
     match registry.lifecycle.asked_by(&by).cancel(id).await {
@@ -119,7 +121,7 @@ pub(super) async fn cancel(
     .await
 }
 
-/// Returns when the worker of a task stops it, as it was asked to.
+/// Describes when the worker of a task will stop it, after the request to do so.
 async fn stopping_words(registry: &Registry, row: &TaskRow) -> Result<String, CliError> {
     let show = registry.command(&format!("task show {}", row.id()));
     let holders = TaskHolders::of(registry, std::slice::from_ref(row)).await?;
@@ -170,7 +172,7 @@ pub(super) async fn answer(
     .await
 }
 
-/// Describes an answer that was not taken, with the one that its question had before.
+/// Returns the error of an answer that was refused. For a task that asks nothing now it adds the last answer.
 async fn refused_answer(registry: &Registry, id: &TaskId, error: &TaskError) -> CliError {
     let failure = registry.failure(error);
     let is_held = matches!(error, TaskError::ResourceLocked { .. });
@@ -182,7 +184,7 @@ async fn refused_answer(registry: &Registry, id: &TaskId, error: &TaskError) -> 
     let Some(row) = row.filter(asks_nothing) else {
         return failure;
     };
-    let answer = row.record.metadata().get("approval").and_then(answered);
+    let answer = row.record.metadata().get("approval").and_then(last_answer);
     let answer = answer.map(|answer| format!("the last answer to a question of it: {answer}"));
     let status = row.record.status();
     // The holder does not matter if no question is open.
@@ -231,34 +233,37 @@ pub(super) async fn resume(
     .await
 }
 
+/// Resumes a task: refuses what its next attempt could not do, notes the new limits, lets the task start anew if asked, and requeues it. With an agent
+/// the task is not requeued: the agent works on it by hand.
 async fn resume_one(
     registry: &Registry,
     id: &TaskId,
     args: &TaskResumeArgs,
 ) -> Result<SteppedTask, CliError> {
-    let given = args.checkpoint.clone();
+    let prefix = args.checkpoint.clone();
     let files = registry.files(&registry.task(id).await?);
-    let named = files.run(move |files| {
-        let named = given.as_deref().map(|given| files.checkpoint_id(Some(given)));
-        named.transpose()
+    let checkpoint = files.run(move |files| {
+        let checkpoint = prefix.as_deref().map(|prefix| files.checkpoint_id(Some(prefix)));
+        checkpoint.transpose()
     });
-    let checkpoint = named.await.map_err(|error| registry.layer_failure(&error))?;
+    let checkpoint = checkpoint.await.map_err(|error| registry.layer_failure(&error))?;
     if let Some(agent) = &args.agent {
         return resume_for(registry, id, checkpoint, agent).await;
     }
     refuse_uncounted(registry, id, args).await?;
-    // A budget counts from the start of a task that starts anew.
+    // The budget of a task that starts anew counts from there, so nothing of it is spent.
     if !args.anew {
         refuse_spent(registry, id, args).await?;
     }
     refuse_limited(registry, id, args).await?;
-    // What is refused changes no limit.
+    // Checked before the limits are raised: a refusal leaves them as they were.
     if args.anew {
         check_anew(registry, &registry.task(id).await?)?;
     }
     raise_limits(registry, id, args).await?;
     if args.anew {
         let row = start_anew(registry, id).await?;
+        // A pending task waits for a worker already and needs no requeuing.
         if row.record.status() == TaskStatus::Pending {
             let takes = takers(registry, "it", None).await?;
             let waits = format!("it waits for a worker; {takes}");
@@ -295,7 +300,7 @@ async fn resume_one(
 /// Effect of a request to start anew.
 const STARTS_ANEW: &str = "a worker with neither its files nor its run from a remote starts it anew and pays for its codons again; one with either continues it; one that left it alone looks at it again within its lease";
 
-/// Returns what the next run of a task does first with what its last one has left here.
+/// Describes the first step of the next run of a task; `None` if its newest files are elsewhere.
 fn next_run(registry: &Registry, row: &TaskRow) -> Option<String> {
     if registry.files(row).went_on_in(row).is_some() {
         return None;
@@ -313,14 +318,14 @@ fn may_start(row: &TaskRow) -> bool {
     )
 }
 
-/// Refuses to start a task anew that has not begun, or whose files are here.
+/// Refuses to start a task anew that no worker has started, or whose files are here.
 fn check_anew(registry: &Registry, row: &TaskRow) -> Result<(), CliError> {
     if !may_start(row) || registry.layers.missing(row).is_some() {
         return Ok(());
     }
     let (id, files) = (row.id(), registry.files(row));
     let has_run = files.has_run();
-    // Asked for once more, perhaps with another limit.
+    // The user may repeat the request, perhaps with another limit.
     if !has_run && AnewRequest::of(&row.record).is_some() {
         return Ok(());
     }
@@ -341,7 +346,7 @@ fn check_anew(registry: &Registry, row: &TaskRow) -> Result<(), CliError> {
     Err(CliError::new(CliErrorKind::Input, message).hint(continues))
 }
 
-/// Forgets where the files of a task are that this folder lacks, so that any worker may start it anew (TASK-127).
+/// Notes the user's request to start a task anew whose files this folder lacks, so that any worker may do so (TASK-127).
 async fn start_anew(registry: &Registry, id: &TaskId) -> Result<TaskRow, CliError> {
     let row = registry.task(id).await?;
     if !may_start(&row) {
@@ -360,66 +365,67 @@ async fn start_anew(registry: &Registry, id: &TaskId) -> Result<TaskRow, CliErro
     noted.map_err(|error| registry.failure(&error))
 }
 
-/// Refuses a budget in dollars that the run of the task could not keep to, as `task create` does (HANK-28). A hank that cannot be read here is left
-/// to the worker.
+/// Refuses a budget in dollars that the hank of the task cannot have, as `task create` does (HANK-28): one that gives a hank without mistakes a
+/// mistake. A hank that cannot be read here is left to the worker.
 async fn refuse_uncounted(registry: &Registry, id: &TaskId, args: &TaskResumeArgs) -> Result<(), CliError> {
     let row = registry.task(id).await?;
-    let Ok(mut order) = TaskSpec::read(row.record.metadata()) else {
+    let Ok(mut spec) = TaskSpec::read(row.record.metadata()) else {
         return Ok(());
     };
-    let planned = |order: &TaskSpec| {
-        let settings = settings_of_run(&order.hank, &order.arguments).ok()?;
-        load_planned(&order.hank, &settings).ok()
+    let planned = |spec: &TaskSpec| {
+        let settings = settings_of_run(&spec.hank, &spec.arguments).ok()?;
+        load_planned(&spec.hank, &settings).ok()
     };
-    let is_usable =
-        args.max_cost.is_some() && planned(&order).is_some_and(|hank| !hank.problems.has_errors());
+    let is_new_mistake_possible =
+        args.max_cost.is_some() && planned(&spec).is_some_and(|hank| !hank.problems.has_errors());
     for (name, value) in &args.limits() {
-        order.set_option(name, value);
+        spec.set_option(name, value);
     }
-    match planned(&order).filter(|hank| is_usable && hank.problems.has_errors()) {
+    match planned(&spec).filter(|hank| is_new_mistake_possible && hank.problems.has_errors()) {
         Some(hank) => Err(hank_with_mistakes(&hank)),
         None => Ok(()),
     }
 }
 
-/// Refuses to resume a task whose total budget is spent and would not be raised: its next attempt would fail at once (TASK-115).
+/// Refuses to resume a task whose total budget is spent and would not be raised enough: its next attempt would fail at once (TASK-115).
 async fn refuse_spent(registry: &Registry, id: &TaskId, args: &TaskResumeArgs) -> Result<(), CliError> {
     let row = registry.task(id).await?;
     if !matches!(row.record.status(), TaskStatus::Failed | TaskStatus::Cancelled) {
         return Ok(());
     }
+    // A task that did not stop at its budget may have used up the limits that are new now.
     let Some(needed) = needed_budget(&row) else {
-        return match spent_of_given(registry, &row, args) {
-            Some(needed) => refuse_with(registry, id, &needed, given_limits(args)),
+        return match needed_beyond(registry, &row, args) {
+            Some(needed) => refuse_spent_limits(registry, id, &needed, given_limits(args)),
             None => Ok(()),
         };
     };
-    let Ok(mut order) = TaskSpec::read(row.record.metadata()) else {
+    let Ok(mut spec) = TaskSpec::read(row.record.metadata()) else {
         return Ok(());
     };
     for (name, value) in &args.limits() {
-        order.set_option(name, value);
+        spec.set_option(name, value);
     }
-    // The hank may allow more by now; one that cannot be read here is the worker's to read.
-    let settings = settings_of_run(&order.hank, &order.arguments).ok();
-    let Some(limits) = settings.and_then(|settings| ceiling(&order.hank, &settings).ok()) else {
+    // The hank may allow more by now. If it cannot be read here, the worker decides.
+    let settings = settings_of_run(&spec.hank, &spec.arguments).ok();
+    let Some(limits) = settings.and_then(|settings| ceiling(&spec.hank, &settings).ok()) else {
         return Ok(());
     };
-    refuse_with(registry, id, &needed, limits)
+    refuse_spent_limits(registry, id, &needed, limits)
 }
 
-/// Refuses an attempt that may not wait as long as its usage limit lasts, and would pause there at once.
+/// Refuses an attempt that may not wait until the end of its usage limit: it would pause at once.
 async fn refuse_limited(registry: &Registry, id: &TaskId, args: &TaskResumeArgs) -> Result<(), CliError> {
     let row = registry.task(id).await?;
-    let (Some(needed), Ok(mut order)) = (patience(registry, &row), TaskSpec::read(row.record.metadata()))
+    let (Some(needed), Ok(mut spec)) = (patience(registry, &row), TaskSpec::read(row.record.metadata()))
     else {
         return Ok(());
     };
     for (name, value) in &args.limits() {
-        order.set_option(name, value);
+        spec.set_option(name, value);
     }
-    let settings = settings_of_run(&order.hank, &order.arguments).ok();
-    let most = settings.and_then(|settings| max_wait(&order.hank, &settings).ok());
+    let settings = settings_of_run(&spec.hank, &spec.arguments).ok();
+    let most = settings.and_then(|settings| max_wait(&spec.hank, &settings).ok());
     if most.is_none_or(|most| needed <= most) {
         return Ok(());
     }
@@ -429,7 +435,7 @@ async fn refuse_limited(registry: &Registry, id: &TaskId, args: &TaskResumeArgs)
     Err(CliError::new(CliErrorKind::Input, message).hint(format!("`{resume}` waits for that")))
 }
 
-/// Returns the limits that are given for later attempts.
+/// Returns the limits that the command line sets for later attempts.
 fn given_limits(args: &TaskResumeArgs) -> Ceiling {
     let time = args
         .max_time
@@ -440,17 +446,18 @@ fn given_limits(args: &TaskResumeArgs) -> Ceiling {
     }
 }
 
-/// Returns the budget with which a task continues whose attempts have already used the limits that are given; `None` where these leave something.
-fn spent_of_given(registry: &Registry, row: &TaskRow, args: &TaskResumeArgs) -> Option<NeededBudget> {
+/// Returns the budget that a task needs if its attempts have already used up the limits of the command line; `None` if these leave something.
+fn needed_beyond(registry: &Registry, row: &TaskRow, args: &TaskResumeArgs) -> Option<NeededBudget> {
     let limits = given_limits(args);
     let workspace = registry.workspace_of(row);
     let state = has_record(&workspace).then(|| crate::state::read_execution(&workspace).ok());
     if let Some(state) = state.flatten() {
         return NeededBudget::of(&CeilingUse::of(limits, &state));
     }
-    // The files are of another machine; the registry knows the money.
+    // The files are on another machine, and the registry has only the cost.
     let cost = TaskCost::of(&row.record)?;
     let most = limits.max_dollars.filter(|most| cost.cost >= *most)?;
+    // Room for as much as was asked for, rounded up to a cent.
     let enough = ((cost.cost + most).as_dollars() * 100.0).ceil() / 100.0;
     Some(NeededBudget {
         max_dollars: Usd::from_dollars(enough).ok(),
@@ -460,8 +467,8 @@ fn spent_of_given(registry: &Registry, row: &TaskRow, args: &TaskResumeArgs) -> 
     })
 }
 
-/// Refuses limits that are spent already, with the command that is enough.
-fn refuse_with(
+/// Refuses limits that are spent already, with a command that raises them enough.
+fn refuse_spent_limits(
     registry: &Registry,
     id: &TaskId,
     needed: &NeededBudget,
@@ -480,7 +487,7 @@ fn refuse_with(
     Err(error.hint(format!("`{resume}` continues it{}", why.unwrap_or_default())))
 }
 
-/// Notes the new limits with the run of a task that can be resumed (TASK-115).
+/// Writes the new limits into the spec of a task that can be resumed (TASK-115).
 async fn raise_limits(registry: &Registry, id: &TaskId, args: &TaskResumeArgs) -> Result<(), CliError> {
     let limits = args.limits();
     let row = registry.task(id).await?;
@@ -495,17 +502,16 @@ async fn raise_limits(registry: &Registry, id: &TaskId, args: &TaskResumeArgs) -
                 None => error,
             });
         }
-        // What cannot be resumed is refused by the step that follows.
+        // The step that follows refuses a task that cannot be resumed.
         _ => return Ok(()),
     }
     let wrong = |why: String| CliError::new(CliErrorKind::Input, why);
     let mut metadata = row.record.metadata().clone();
-    let mut order = TaskSpec::read(&metadata).map_err(|why| wrong(format!("{id} runs no hank: {why}")))?;
+    let mut spec = TaskSpec::read(&metadata).map_err(|why| wrong(format!("{id} runs no hank: {why}")))?;
     for (name, value) in &limits {
-        order.set_option(name, value);
+        spec.set_option(name, value);
     }
-    order
-        .put_into(&mut metadata)
+    spec.put_into(&mut metadata)
         .map_err(|error| wrong(error.to_string()))?;
     let update = UpdateTask {
         id: id.clone(),
@@ -520,7 +526,7 @@ async fn raise_limits(registry: &Registry, id: &TaskId, args: &TaskResumeArgs) -
     noted.map(drop).map_err(|error| registry.failure(&error))
 }
 
-/// Starts a task for an agent, which works in its workspace (TASK-115). The task is not locked then.
+/// Starts a task for an agent that works in its workspace by hand (TASK-115). Such a task is not locked.
 async fn resume_for(
     registry: &Registry,
     id: &TaskId,
@@ -576,6 +582,7 @@ pub(super) async fn complete(
         Ok(()) => registry.lifecycle.take(id, &step).await,
         Err(refused) => Err(refused),
     };
+    // The status after a refusal: a task that is not running can be taken by hand first.
     let is_free = matches!(
         registry.task(id).await?.record.status(),
         TaskStatus::Pending | TaskStatus::Failed | TaskStatus::Cancelled
@@ -625,7 +632,7 @@ async fn check_agent(registry: &Registry, id: &TaskId, agent: &str) -> Result<()
     Err(CliError::new(CliErrorKind::Input, message))
 }
 
-/// Names in the error of a task that is held how long that lasts, and what to type.
+/// Returns the task after a step, or the error of the step. If the task is held, the error says for how long, and what to type.
 async fn unless_held(
     registry: &Registry,
     id: &TaskId,
@@ -651,8 +658,8 @@ fn agent_of(row: &TaskRow) -> Option<String> {
     record["agentId"].as_str().map(str::to_owned)
 }
 
-/// Asks the user to confirm, unless `--force` is given.
-pub(super) fn sure(args: &TaskDeleteArgs) -> Result<(), CliError> {
+/// Asks the user to confirm that a task is deleted, unless `--force` is given.
+pub(super) fn confirm_delete(args: &TaskDeleteArgs) -> Result<(), CliError> {
     if args.force {
         return Ok(());
     }
@@ -683,8 +690,8 @@ pub(super) async fn delete(global: &Global, registry: &Registry, id: &TaskId) ->
     let row = registry.coordinator.task(id.clone()).await;
     let row = row.map_err(|error| registry.failure(&error))?;
     let is_over = row.as_ref().is_none_or(|row| has_ended(row.record.status()));
-    let there = row.as_ref().and_then(|row| newest_files(registry, row));
-    let there = there.filter(|there| there.machine != registry.layers.location().machine);
+    let elsewhere = row.as_ref().and_then(|row| newest_files(registry, row));
+    let elsewhere = elsewhere.filter(|place| place.machine != registry.layers.location().machine);
     let files = row.map(|row| registry.layers.find(&row).path());
     let row = registry.lifecycle.delete(id).await;
     let row = row.map_err(|error| match is_over {
@@ -699,7 +706,7 @@ pub(super) async fn delete(global: &Global, registry: &Registry, id: &TaskId) ->
         return output::print_json(&row);
     }
     let left = files.filter(|files| registry.world.disk.metadata(files).is_ok());
-    output::print(match (left, there) {
+    output::print(match (left, elsewhere) {
         (_, Some(FilesLocation { machine, folder })) => {
             format!("{id} is deleted; its files in {folder}/{id} on {machine} are left\n")
         }

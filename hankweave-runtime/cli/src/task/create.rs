@@ -1,4 +1,4 @@
-//! `hankweave task create`
+//! `hankweave task create`: one task of the command line; with `--from`, [`create_many`](super::create_many) creates those of a file.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -35,8 +35,8 @@ pub(super) async fn create(
         return super::create_many::create_many(global, registry, args).await;
     };
     let mut metadata = metadata(args.metadata.as_deref())?;
-    let order = order(hank, args.data.as_deref(), args.arguments.clone())?;
-    let written = order.put_into(&mut metadata);
+    let spec = task_spec(hank, args.data.as_deref(), args.arguments.clone())?;
+    let written = spec.put_into(&mut metadata);
     written.map_err(|error| CliError::from_error(CliErrorKind::Input, &error))?;
     let task = |id| NewTask {
         id,
@@ -50,7 +50,7 @@ pub(super) async fn create(
     check_earlier(registry, &args.after).await?;
     let created = match &args.id {
         Some(id) => registry.lifecycle.create(task(id.clone())).await,
-        None => create_somewhere(registry, task).await,
+        None => create_with_free_id(registry, task).await,
     };
     let row = created.map_err(|error| registry.failure(&error))?;
     let id = row.id();
@@ -70,7 +70,7 @@ pub(super) async fn create(
             }
         };
         print_hint(&format!("\"{}\" {waits}", one_line(name)));
-        let limits = TaskLimits::of(&order).map_or_else(Vec::new, |limits| limits.lines());
+        let limits = TaskLimits::of(&spec).map_or_else(Vec::new, |limits| limits.lines());
         limits.iter().for_each(|limit| print_hint(limit));
     }
     Ok(ExitCode::SUCCESS)
@@ -85,7 +85,7 @@ pub(super) fn print_hint(text: &str) {
     print_stderr(lines.iter().map(|line| format!("{line}\n")).collect::<String>());
 }
 
-/// Refuses tasks that come after one that does not exist, before an id is tried.
+/// Refuses a task that comes after one that does not exist. Called first, because every id that is tried would fail of that.
 async fn check_earlier(registry: &Registry, after: &[TaskId]) -> Result<(), CliError> {
     for id in after {
         registry.task(id).await?;
@@ -98,22 +98,24 @@ pub(crate) fn free_ids(now: Timestamp) -> impl Iterator<Item = TaskId> + Send {
     (0..IDS).filter_map(move |more| TaskId::new(format!("task_{}", now.as_millis() + more)).ok())
 }
 
-async fn create_somewhere(
+/// Creates a task with the first id that is not in use.
+async fn create_with_free_id(
     registry: &Registry,
     task: impl Fn(TaskId) -> NewTask,
 ) -> Result<TaskRow, TaskError> {
-    let mut refused = TaskError::InvalidArgument("a task has an id");
+    let mut last_refusal = TaskError::InvalidArgument("a task has an id");
     for id in free_ids(registry.coordinator.now().await?) {
         match registry.lifecycle.create(task(id)).await {
             Err(error @ (TaskError::TaskCreateFailed { .. } | TaskError::FolderTaken { .. })) => {
-                refused = error
+                last_refusal = error
             }
             created => return created,
         }
     }
-    Err(refused)
+    Err(last_refusal)
 }
 
+/// Parses `--metadata`; the key `run` is reserved for the spec.
 fn metadata(given: Option<&str>) -> Result<Map<String, Value>, CliError> {
     let Some(text) = given else { return Ok(Map::new()) };
     let wrong = |why: String| {
@@ -134,8 +136,12 @@ fn metadata(given: Option<&str>) -> Result<Map<String, Value>, CliError> {
     }
 }
 
-/// Returns the spec of a task, if `run` would take its hank and arguments. A worker on another machine must have the hank at this path.
-pub(crate) fn order(hank: &Path, data: Option<&Path>, arguments: Vec<String>) -> Result<TaskSpec, CliError> {
+/// Returns the spec of a task, which a worker runs later; refuses what `run` would refuse. A worker on another machine must have the hank at this path.
+pub(crate) fn task_spec(
+    hank: &Path,
+    data: Option<&Path>,
+    arguments: Vec<String>,
+) -> Result<TaskSpec, CliError> {
     let settings = settings_of_run(hank, &arguments).map_err(|why| {
         let message = format!("`run` refuses the arguments of the task: {why}");
         CliError::new(CliErrorKind::Input, message).hint(format!(

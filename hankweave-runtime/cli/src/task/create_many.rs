@@ -1,4 +1,4 @@
-//! `hankweave task create --from` (TASK-124).
+//! `hankweave task create --from` (TASK-124): reads a task from each line of a file, checks all of them, and then creates all or none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
@@ -25,26 +25,27 @@ use crate::validate::TaskLimits;
 /// Longest input that is read, in bytes.
 const LONGEST: u64 = 16 << 20;
 
-/// Number of tasks that are named for one limit.
+/// Most tasks that are named for one limit.
 const NAMED: usize = 3;
 
-/// Tasks of a file, with the numbers of their lines.
+/// Tasks and mistakes of a file.
 #[derive(Default)]
 struct ListedTasks {
     tasks: Vec<NewTask>,
+    /// Line number of each of `tasks`, from 1.
     numbers: Vec<usize>,
     mistakes: LineMistakes,
-    /// Ids of lines with a mistake, which tasks may come after.
+    /// Ids of lines with a mistake. Other tasks may name them in `after` without another mistake.
     refused: BTreeSet<TaskId>,
-    /// Lines that are not blank.
+    /// Number of lines that are not blank.
     lines: usize,
 }
 
 impl ListedTasks {
-    /// Reads all lines; those with a mistake give none.
+    /// Reads all lines. `now`, in milliseconds, is part of the ids of tasks that name none.
     fn read(text: &str, now: i64, args: &TaskCreateArgs) -> Self {
         let mut listed = Self::default();
-        // Ids sort as their lines do: that of line 2 comes before that of line 10.
+        // With leading zeros ids sort as their lines do: that of line 2 comes before that of line 10.
         let digits = text.lines().count().to_string().len();
         for (line, number) in text.lines().zip(1_usize..) {
             if line.trim().is_empty() {
@@ -88,7 +89,7 @@ impl ListedTasks {
                 ));
             }
         }
-        // A file that is given twice is refused in one sentence, by the registry.
+        // If the registry has every id, the file was probably given twice: then the registry refuses it in one sentence.
         if used.len() < self.tasks.len() {
             used.into_iter()
                 .for_each(|(number, reason)| self.mistakes.add(number, reason));
@@ -118,7 +119,7 @@ impl ListedTasks {
         Ok(())
     }
 
-    /// Returns the positions of the tasks in the order in which they are created. With a mistake there is none.
+    /// Returns the positions of the tasks in the order in which they are created; empty, and a mistake, if tasks wait for one another.
     fn order(&mut self) -> Vec<usize> {
         creation_order(&self.tasks).unwrap_or_else(|(at, ids)| {
             let ids: Vec<String> = ids.iter().map(|id| format!("`{id}`")).collect();
@@ -199,13 +200,13 @@ fn limits_of(rows: &[TaskRow]) -> Vec<String> {
     let mut read: BTreeMap<(PathBuf, Vec<String>), Vec<String>> = BTreeMap::new();
     let mut lines: Vec<(String, Vec<&TaskId>)> = Vec::new();
     for row in rows {
-        let Ok(order) = TaskSpec::read(row.record.metadata()) else {
+        let Ok(spec) = TaskSpec::read(row.record.metadata()) else {
             continue;
         };
-        let key = (order.hank.clone(), order.arguments.clone());
+        let key = (spec.hank.clone(), spec.arguments.clone());
         let limits = read
             .entry(key)
-            .or_insert_with(|| TaskLimits::of(&order).map_or_else(Vec::new, |limits| limits.lines()));
+            .or_insert_with(|| TaskLimits::of(&spec).map_or_else(Vec::new, |limits| limits.lines()));
         for limit in limits.iter() {
             match lines.iter_mut().find(|(line, _)| line == limit) {
                 Some((_, ids)) => ids.push(row.id()),

@@ -13,11 +13,12 @@ const INDENT: usize = 15;
 /// Lines `label value` of a task.
 pub(super) struct Details {
     text: SafeText,
+    /// Columns of the output; `None` if it is no terminal.
     room: Option<usize>,
 }
 
 impl Details {
-    /// Starts after the line of the task itself.
+    /// Starts with the line of the task itself.
     pub(super) fn new(line: SafeText) -> Self {
         Self {
             text: line,

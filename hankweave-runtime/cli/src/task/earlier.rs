@@ -1,4 +1,5 @@
-//! Earlier tasks that must complete first: what a pending task waits for, and what to type where it waits in vain (TASK-124).
+//! Earlier tasks, which must complete before a task may start (TASK-124): what a pending task waits for, and the commands that help if it waits in
+//! vain because one of them failed or was cancelled.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +11,15 @@ use super::reasons::resume_command;
 use crate::registry::Registry;
 use crate::terminal::exit::CliError;
 
-/// Tasks that were read, by id; `None` for one that was deleted.
+/// Reads earlier tasks, each once.
 pub(crate) struct EarlierTasks<'r> {
     registry: &'r Registry,
+    /// Tasks that were read; `None` for a deleted one.
     known: BTreeMap<TaskId, Option<TaskRow>>,
 }
 
 impl<'r> EarlierTasks<'r> {
+    /// `rows` are tasks that the caller has read already.
     pub(crate) fn new(registry: &'r Registry, rows: &[TaskRow]) -> Self {
         let known = rows.iter().map(|row| (row.id().clone(), Some(row.clone())));
         Self {
@@ -35,14 +38,14 @@ impl<'r> EarlierTasks<'r> {
         Ok(row)
     }
 
-    /// Returns the earlier tasks of a task, each with its status.
+    /// Returns the earlier tasks of a task in words, each with its status; `None` without any.
     pub(super) async fn listed(&mut self, row: &TaskRow) -> Result<Option<String>, CliError> {
         self.listed_if(row, |_| true).await
     }
 
-    /// Returns the earlier tasks that have not completed, each with its status.
+    /// Returns the earlier tasks that have not completed, in words, each with its status; `None` without any.
     pub(super) async fn awaited(&mut self, row: &TaskRow) -> Result<Option<String>, CliError> {
-        // One that was deleted had completed.
+        // A deleted task had completed.
         let waits =
             |row: Option<&TaskRow>| row.is_some_and(|row| row.record.status() != TaskStatus::Completed);
         self.listed_if(row, waits).await
@@ -90,13 +93,14 @@ impl<'r> EarlierTasks<'r> {
         Ok((!waits.is_empty()).then(blocked))
     }
 
-    /// Returns the earlier tasks that failed or were cancelled, nearest first, each after those between it and `row`.
+    /// Returns for each failed or cancelled task that keeps `row` waiting the chain of tasks that leads from `row`, which is not included, to it. The
+    /// shortest chains come first.
     async fn chains_to_ended(&mut self, row: &TaskRow) -> Result<Vec<Vec<TaskRow>>, CliError> {
         let mut ended = Vec::new();
         if row.record.status() != TaskStatus::Pending {
             return Ok(ended);
         }
-        // Each task comes once, so that the walk ends.
+        // Each task is visited once, so that the walk ends.
         let (mut seen, mut next) = (BTreeSet::new(), vec![vec![row.clone()]]);
         while !next.is_empty() {
             let mut farther = Vec::new();

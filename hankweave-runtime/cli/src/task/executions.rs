@@ -1,4 +1,4 @@
-//! `hankweave task executions` and `task show --attempts` (TASK-106)
+//! `hankweave task executions` and `task show --attempts` (TASK-106): a row for each attempt of a task, with its duration and cost.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -37,7 +37,7 @@ pub(super) async fn attempts(registry: &Registry, id: &TaskId) -> Result<Vec<Tas
     ))
 }
 
-/// Returns the attempts of a task with the codons that its log on this machine has of them.
+/// Returns the attempts of a task, with the codons that the task's log on this machine has.
 pub(super) async fn attempts_with_codons(
     registry: &Registry,
     row: &TaskRow,
@@ -55,21 +55,23 @@ pub(super) async fn attempts_with_codons(
 /// Attempts of a task with their costs so far.
 pub(super) struct CountedAttempts {
     pub(super) attempts: Vec<TaskExecution>,
-    /// Cost, where known here, of attempts that lost their workers, beyond what is noted for each of them.
+    /// Known cost of attempts that lost their workers, without the part that `attempts` has.
     pub(super) lost: Usd,
 }
 
 impl CountedAttempts {
-    /// Adds the cost so far of the attempt that is made.
+    /// Adds the cost so far to the open attempt.
     pub(super) async fn of(registry: &Registry, row: &TaskRow, mut attempts: Vec<TaskExecution>) -> Self {
         let so_far = cost_so_far(registry, row).await.unwrap_or_default();
-        // The files here may know more of the last one, whose worker was lost, than was noted when it was requeued.
+        // If the last attempt lost its worker, the files here may know more of its cost than was noted when the task was requeued.
         let is_lost = |last: &TaskExecution| last.requeued && last.cost() == AttemptCost::Unknown;
-        let is_open = |last: &&mut TaskExecution| {
+        let is_uncounted = |last: &&mut TaskExecution| {
             last.ended_at.is_none() || (is_lost(last) && so_far.last_attempt_cost_is_lower_bound)
         };
-        let open = attempts.last_mut().filter(|last| !last.by_hand && is_open(last));
-        if let Some(last) = open {
+        let uncounted = attempts
+            .last_mut()
+            .filter(|last| !last.by_hand && is_uncounted(last));
+        if let Some(last) = uncounted {
             last.cost = Some(so_far.last_attempt_cost);
             last.cost_is_lower_bound = so_far.last_attempt_cost_is_lower_bound;
         }
@@ -113,7 +115,7 @@ pub(super) async fn executions(
     let recorded = RecordedWork::of(&registry.workspace_of(&row));
     let lines = (1..).zip(&attempts);
     let mut text: String = lines
-        .map(|(number, attempt)| line(number, (attempt, recorded.within(attempt)), &open, time))
+        .map(|(number, attempt)| line(number, attempt, recorded.within(attempt), &open, time))
         .collect();
     if lost > Usd::ZERO {
         text += &format!("     {lost} {OF_LOST}\n");
@@ -122,9 +124,9 @@ pub(super) async fn executions(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Attempt that is made now.
+/// The attempt that has not ended.
 struct OpenAttempt {
-    /// Its outcome so far.
+    /// Its outcome so far: `running` or `suspended`.
     word: &'static str,
     worked: WorkedUntil,
 }
@@ -132,9 +134,9 @@ struct OpenAttempt {
 /// End of the time that an open attempt has worked.
 #[derive(Clone, Copy)]
 enum WorkedUntil {
-    /// It works.
+    /// It still works at this time.
     Now(Timestamp),
-    /// Its worker, which is suspended or gone, renewed its lease then; it has worked at least so long.
+    /// Its worker is suspended or no longer exists. It has worked at least until the last renewal of the lease, where that is known.
     LastRenewal(Option<Timestamp>),
 }
 
@@ -160,11 +162,11 @@ impl OpenAttempt {
     }
 }
 
-/// Time at work of a run, or of several, as recorded.
+/// Recorded time at work of one run or of several together.
 #[derive(Clone, Copy)]
 struct RecordedTime {
     worked: Duration,
-    /// None of them crashed or works.
+    /// No run crashed or still works, so that `worked` is exact.
     is_whole: bool,
 }
 
@@ -175,7 +177,7 @@ impl RecordedTime {
     }
 }
 
-/// Time at work that the workspace of a task on this machine has recorded, by the start of each run.
+/// Start and time at work of each run in the workspace of a task on this machine.
 struct RecordedWork(Vec<(Timestamp, RecordedTime)>);
 
 impl RecordedWork {
@@ -214,13 +216,13 @@ impl RecordedWork {
 }
 
 /// Returns the duration of an attempt in words; `recorded` is the time at work that its runs have recorded.
-fn took(execution: &TaskExecution, recorded: Option<RecordedTime>, open: &OpenAttempt) -> String {
+fn duration_words(execution: &TaskExecution, recorded: Option<RecordedTime>, open: &OpenAttempt) -> String {
     let since_start = |end: Timestamp| short_duration(execution.worked(end));
     // An attempt that lost its worker ended at an unknown time before it was requeued or cancelled.
     let is_cancelled = execution.status == TaskStatus::Cancelled.as_str();
-    let is_ended_by_others = matches!(execution.error.as_deref(), Some(ORPHANED | "DETACHED"))
+    let is_ended_from_outside = matches!(execution.error.as_deref(), Some(ORPHANED | "DETACHED"))
         || (is_cancelled && (execution.cost.is_none() || execution.cost_is_lower_bound));
-    let is_lost = is_ended_by_others && !execution.by_hand;
+    let is_lost = is_ended_from_outside && !execution.by_hand;
     match (execution.ended_at, open.worked) {
         (Some(end), _) if is_lost => match recorded {
             Some(time) => time.words(),
@@ -241,7 +243,8 @@ fn took(execution: &TaskExecution, recorded: Option<RecordedTime>, open: &OpenAt
 /// Returns a row of number, outcome, worker, start, end, duration, cost and error.
 fn line(
     number: usize,
-    (execution, recorded): (&TaskExecution, Option<RecordedTime>),
+    execution: &TaskExecution,
+    recorded: Option<RecordedTime>,
     open: &OpenAttempt,
     time: fn(Timestamp) -> String,
 ) -> String {
@@ -265,7 +268,7 @@ fn line(
         outcome,
         one_line(&execution.agent_id),
         time(execution.started_at),
-        took(execution, recorded, open),
+        duration_words(execution, recorded, open),
         error.unwrap_or_default(),
     )
 }

@@ -1,4 +1,4 @@
-//! Lines of a file for `task create --from`: a task each, or a mistake with its place (TASK-124).
+//! Lines of a file for `task create --from` (TASK-124): [`read_task`] reads the task of a line, [`LineMistakes`] collects the mistakes of all lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use hankweave_task_model::registry::NewTask;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::create::order;
+use super::create::task_spec;
 use crate::args::TaskCreateArgs;
 use crate::terminal::exit::{CliError, CliErrorKind};
 
@@ -48,21 +48,21 @@ const KEYS: [&str; 10] = [
     "arguments",
 ];
 
-/// Reads the task of a line; `free` is its id where it names none.
+/// Reads the task of a line; `default_id` is its id if the line names none.
 ///
 /// # Errors
 ///
 /// Returns the mistake in words.
-pub(super) fn read_task(line: &str, free: &str, args: &TaskCreateArgs) -> Result<NewTask, String> {
+pub(super) fn read_task(line: &str, default_id: &str, args: &TaskCreateArgs) -> Result<NewTask, String> {
     let task: TaskLine = serde_json::from_str(line).map_err(|error| mistake(line, &error))?;
     let mut metadata = task.metadata;
     if metadata.contains_key("run") {
         return Err("`metadata.run` is written from `hank`, `data` and `arguments`".to_owned());
     }
-    let order = order(&task.hank, task.data.as_deref(), task.arguments);
-    let order = order.map_err(|error| error.message().to_owned())?;
-    order.put_into(&mut metadata).map_err(|error| error.to_string())?;
-    let id = task.id.map_or_else(|| TaskId::new(free), Ok);
+    let spec = task_spec(&task.hank, task.data.as_deref(), task.arguments);
+    let spec = spec.map_err(|error| error.message().to_owned())?;
+    spec.put_into(&mut metadata).map_err(|error| error.to_string())?;
+    let id = task.id.map_or_else(|| TaskId::new(default_id), Ok);
     let id = id.map_err(|error| error.to_string())?;
     let after = args.after.iter().cloned().chain(task.after).collect();
     Ok(NewTask {
@@ -76,12 +76,12 @@ pub(super) fn read_task(line: &str, free: &str, args: &TaskCreateArgs) -> Result
     })
 }
 
-/// Returns the mistakes of a line in words: each unknown key, with the one that it was meant to be if there is such a key, each key with a value that
-/// cannot be used, and a hank that is not there.
+/// Returns the mistakes of a line in words: each unknown key, with a similar key if there is one, each key with a value that cannot be used, and a hank
+/// that cannot be run.
 fn mistake(line: &str, error: &serde_json::Error) -> String {
     let keys: Map<String, Value> = serde_json::from_str(line).unwrap_or_default();
     let hank = keys.get("hank").and_then(Value::as_str).map(Path::new);
-    let missing = hank.and_then(|hank| order(hank, None, Vec::new()).err());
+    let missing = hank.and_then(|hank| task_spec(hank, None, Vec::new()).err());
     let missing = missing.map(|error| error.message().to_owned());
     let wrong: Vec<String> = keys.into_iter().filter_map(wrong_key).chain(missing).collect();
     match wrong.is_empty() {
@@ -102,6 +102,7 @@ fn wrong_key((key, value): (String, Value)) -> Option<String> {
 
 /// Returns what is wrong with the value of a key.
 fn wrong_value(key: String, value: Value) -> Option<String> {
+    // The value is tried in a line that has only the required keys besides.
     let required = ["name", "hank"].map(|key| (key.to_owned(), Value::from("x")));
     let mut alone = Map::from_iter(required);
     alone.insert(key.clone(), value);
@@ -113,7 +114,7 @@ fn wrong_value(key: String, value: Value) -> Option<String> {
 #[derive(Debug, Default)]
 pub(super) struct LineMistakes {
     reasons: BTreeMap<usize, Vec<String>>,
-    /// Remedies of their errors, in a hint below all.
+    /// Remedies of the errors, for one hint after all mistakes.
     remedies: BTreeSet<String>,
 }
 
@@ -129,7 +130,7 @@ impl LineMistakes {
         self.remedies.extend(error.remedy().map(str::to_owned));
     }
 
-    /// Returns an error with all of them, if there are any; `tasks` is the number of lines with a task.
+    /// Returns an error with all mistakes, if there are any; `tasks` is the number of lines with a task.
     pub(super) fn check(self, from: &Path, tasks: usize) -> Result<(), CliError> {
         if self.reasons.is_empty() {
             return Ok(());
@@ -140,13 +141,13 @@ impl LineMistakes {
             "no task was created: {} of {tasks} {lines} of `{from}` cannot be used (TASK_BULK_INSERT_FAILED)",
             self.reasons.len()
         );
-        let mut first = BTreeMap::new();
+        let mut first_lines = BTreeMap::new();
         for (number, reasons) in &self.reasons {
             let reason = reasons.join("; ");
-            let said = *first.entry(reason.clone()).or_insert(*number);
-            let reason = match said == *number {
+            let first = *first_lines.entry(reason.clone()).or_insert(*number);
+            let reason = match first == *number {
                 true => reason.trim_end().replace('\n', "\n    "),
-                false => format!("like line {said}"),
+                false => format!("like line {first}"),
             };
             // Writing to a text cannot fail.
             let _ = write!(message, "\n  {from}:{number}: {reason}");

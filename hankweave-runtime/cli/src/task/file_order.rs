@@ -1,4 +1,4 @@
-//! Order in which the tasks of a file are created: each after those that it names, wherever they are in the file (TASK-124).
+//! Order in which the tasks of a file are created: each after the tasks that it names in `after`, wherever they are in the file (TASK-124).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,13 @@ use hankweave_task_model::registry::NewTask;
 ///
 /// Returns the position of a task that comes after itself, and the ids between: `["a", "b", "a"]`.
 pub(super) fn creation_order(tasks: &[NewTask]) -> Result<Vec<usize>, (usize, Vec<TaskId>)> {
-    let places: BTreeMap<&TaskId, usize> = tasks.iter().map(|task| &task.id).zip(0..).collect();
+    let positions: BTreeMap<&TaskId, usize> = tasks.iter().map(|task| &task.id).zip(0..).collect();
+    // Tasks that only the registry has are no matter here.
     let earlier = |at: usize| -> BTreeSet<usize> {
         let named = tasks[at].after.iter();
-        named.filter_map(|id| places.get(id).copied()).collect()
+        named.filter_map(|id| positions.get(id).copied()).collect()
     };
+    // For each task: the number of its earlier tasks that are not in the order yet, and the tasks that come after it.
     let mut open: Vec<usize> = (0..tasks.len()).map(|at| earlier(at).len()).collect();
     let mut later: Vec<Vec<usize>> = vec![Vec::new(); tasks.len()];
     for at in 0..tasks.len() {
@@ -43,7 +45,7 @@ pub(super) fn creation_order(tasks: &[NewTask]) -> Result<Vec<usize>, (usize, Ve
     }
 }
 
-/// Follows earlier tasks that were never free until one comes again.
+/// Walks from a task to earlier tasks that could not be ordered until one comes again; returns the circle.
 fn circle(tasks: &[NewTask], first: usize, earlier: impl Fn(usize) -> Option<usize>) -> (usize, Vec<TaskId>) {
     let mut walked = vec![first];
     while let Some(next) = walked.last().and_then(|at| earlier(*at)) {

@@ -1,4 +1,5 @@
-//! `hankweave task checkpoint`, `restore` and `recover`
+//! `hankweave task checkpoint`, `restore` and `recover`: copies of a task's own files (state, log and decisions), not of its workspace. Each works under
+//! the lock of the task.
 
 use std::process::ExitCode;
 
@@ -70,9 +71,9 @@ pub(super) async fn restore(
     output::print(format!(
         "{id} has the state, log and decisions of {checkpoint}; the earlier ones are in a new checkpoint\n"
     ))?;
-    let back = HintCommands::about(&workspace).command("rollback --codon ID");
+    let rollback = HintCommands::about(&workspace).command("rollback --codon ID");
     print_hint(&format!(
-        "the files in its workspace stay; `{back}` takes them back"
+        "the files in its workspace stay; `{rollback}` takes them back"
     ));
     Ok(ExitCode::SUCCESS)
 }
@@ -116,13 +117,13 @@ pub(super) async fn recover(global: &Global, registry: &Registry, id: &TaskId) -
             "kept": recovered.kept, "state": recovered.state,
         }));
     }
-    let told = match recovered.method.checkpoint() {
+    let text = match recovered.method.checkpoint() {
         Some(checkpoint) => format!("the state of {id} is recovered from {checkpoint}\n"),
         None if method == "log" => {
             format!("the status of {id} is recovered from the log; its data are lost\n")
         }
         None => format!("the state of {id} is readable; nothing was changed\n"),
     };
-    output::print(told)?;
+    output::print(text)?;
     Ok(ExitCode::SUCCESS)
 }

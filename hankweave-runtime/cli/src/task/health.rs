@@ -1,4 +1,4 @@
-//! `hankweave task health`
+//! `hankweave task health`: figures of a registry and its workers, and checks that it can be used.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::output;
 use crate::terminal::screen::one_line;
 
-/// Time that a registry may take to answer before it counts as away.
+/// Time that the figures and checks may take together before the registry counts as away.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Time after which a task of a worker that has ended is reported.
 pub(super) const ORPHAN_AFTER: Duration = Duration::from_secs(5 * 60);
 
-/// Check of the registry's health beyond its answer, in this order (TASK-116).
+/// Check of the registry, after the figures have shown that it answers; made in this order (TASK-116).
 #[derive(Debug, Clone, Copy)]
 enum HealthCheck {
     /// The registry can be written.
@@ -35,9 +35,11 @@ enum HealthCheck {
 /// Findings, for people and for programs.
 #[derive(Default)]
 struct HealthReport {
+    /// Figures by their names in JSON.
     figures: Map<String, Value>,
     /// Workers in words.
     workers: String,
+    /// Checks that were made, each with its problem; `None` if it passed.
     checks: Vec<(HealthCheck, Option<String>)>,
 }
 
@@ -70,25 +72,25 @@ pub(super) async fn health(
     }
 }
 
-/// Looks at one thing after the other; with `--fail-fast` at nothing after the first that fails.
+/// Collects the figures and makes the checks in their order; with `--fail-fast` none after the first that fails.
 async fn run_checks(registry: &Registry, args: &TaskHealthArgs) -> Result<HealthReport, CliError> {
     let mut found = HealthReport::default();
-    figures(registry, args, &mut found).await?;
+    add_figures(registry, args, &mut found).await?;
     for check in [HealthCheck::Registry, HealthCheck::Files, HealthCheck::Orphans] {
-        let trouble = match check.run_checks(registry, args, &mut found).await {
+        let trouble = match check.problem(registry, args, &mut found).await {
             Ok(trouble) => trouble,
             Err(failure) => Some(failure.message().to_owned()),
         };
-        let is_over = args.fail_fast && trouble.is_some();
+        let is_last = args.fail_fast && trouble.is_some();
         found.checks.push((check, trouble));
-        if is_over {
+        if is_last {
             break;
         }
     }
     Ok(found)
 }
 
-async fn figures(
+async fn add_figures(
     registry: &Registry,
     args: &TaskHealthArgs,
     found: &mut HealthReport,
@@ -100,7 +102,7 @@ async fn figures(
     let counts = counts(registry).await?;
     let now = registry.coordinator.now().await.map_err(failed)?;
     let held = registry.coordinator.held().await.map_err(failed)?;
-    // One that has expired holds nothing, and `task list` says so.
+    // An expired lock holds nothing; its task counts as one without a worker.
     let locks: Vec<_> = held.into_iter().filter(|lock| lock.lives(now)).collect();
     let running = running(registry).await?;
     found.add_figure("registry", json!(shown(&registry.url)));
@@ -132,15 +134,15 @@ impl HealthCheck {
         }
     }
 
-    /// Returns the problem, if there is one.
-    async fn run_checks(
+    /// Makes the check; returns the problem, if there is one.
+    async fn problem(
         self,
         registry: &Registry,
         args: &TaskHealthArgs,
         found: &mut HealthReport,
     ) -> Result<Option<String>, CliError> {
         match self {
-            Self::Registry => write(registry).await.map(|()| None),
+            Self::Registry => check_writable(registry).await.map(|()| None),
             Self::Files => {
                 let layers = registry.layers.clone();
                 let read = registry.world.blocking.run(move || layers.tasks()).await;
@@ -164,7 +166,7 @@ impl HealthCheck {
 }
 
 /// Takes and releases a lock of its own name, to test that the registry can be written: on a full disk, reads still succeed.
-async fn write(registry: &Registry) -> Result<(), CliError> {
+async fn check_writable(registry: &Registry) -> Result<(), CliError> {
     let locks = &registry.locks;
     let name = format!("health:{}", registry.world.ids.nonce());
     let request = locks.request(name, "health", LockMode::Exclusive);

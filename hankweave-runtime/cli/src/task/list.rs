@@ -45,10 +45,11 @@ pub(super) async fn list(
         limit: Some(args.limit),
     });
     let rows = rows.await.map_err(|error| registry.failure(&error))?;
-    print(global, registry, &rows, &args.filter).await
+    print_rows(global, registry, &rows, &args.filter).await
 }
 
-async fn print(
+/// Prints rows, each with its reason and cost, and hints below them.
+async fn print_rows(
     global: &Global,
     registry: &Registry,
     rows: &[TaskRow],
@@ -70,7 +71,7 @@ async fn print(
         let _ = write_with(row, at, cost, reason, widths, &mut text);
         if global.verbose > 0 {
             let attempts = attempts(registry, row.id()).await?.len();
-            let _ = text.write_str(&more(row, attempts));
+            let _ = text.write_str(&verbose_lines(row, attempts));
         }
     }
     output::print(text)?;
@@ -118,7 +119,7 @@ async fn print_next(registry: &Registry, rows: &[TaskRow]) -> Result<(), CliErro
     Ok(())
 }
 
-/// Returns the rows for JSON, with what is known of a worker that does not work, as `status` has it.
+/// Returns the rows for JSON. If a task's worker does not work, its row says why, as `status` does.
 async fn with_workers(registry: &Registry, rows: &[TaskRow]) -> Result<Vec<Value>, CliError> {
     let holders = TaskHolders::of(registry, rows).await?;
     let with_worker = |row: &TaskRow| {
@@ -134,7 +135,7 @@ async fn with_workers(registry: &Registry, rows: &[TaskRow]) -> Result<Vec<Value
     Ok(rows.iter().map(with_worker).collect())
 }
 
-/// Returns the line for an empty list: there is no task, or none that is asked for.
+/// Returns the line for an empty list: there is no task, or none that passes the filter.
 async fn none_found(registry: &Registry, filter: &Filter) -> Result<String, CliError> {
     let all: u64 = counts(registry).await?.values().sum();
     let status = filter
@@ -156,17 +157,18 @@ fn counted_tasks(number: u64) -> String {
 }
 
 /// Returns the details of a task for `--verbose`.
-fn more(row: &TaskRow, attempts: usize) -> String {
+fn verbose_lines(row: &TaskRow, attempts: usize) -> String {
     let record = serde_json::to_value(row).unwrap_or_default();
-    let told = ["description", "agentId", "error", "metadata"];
-    let told =
-        told.iter()
+    let names = ["description", "agentId", "error", "metadata"];
+    let lines =
+        names
+            .iter()
             .filter(|name| !record[**name].is_null())
             .map(|name| match record[*name].as_str() {
                 Some(text) => format!("  {name}: {}\n", one_line(text)),
                 None => format!("  {name}: {}\n", one_line(record[*name].to_string())),
             });
-    told.chain([format!("  attempts: {attempts}\n")]).collect()
+    lines.chain([format!("  attempts: {attempts}\n")]).collect()
 }
 
 pub(super) async fn find(
@@ -185,14 +187,18 @@ pub(super) async fn find(
         let page = page.await.map_err(|error| registry.failure(&error))?;
         offset += PAGE;
         let is_last = (page.len() as u64) < PAGE;
-        found.extend(page.into_iter().filter(|row| says(row, &query, args.metadata)));
+        found.extend(
+            page.into_iter()
+                .filter(|row| matches_query(row, &query, args.metadata)),
+        );
         if is_last {
-            return print(global, registry, &found, &args.filter).await;
+            return print_rows(global, registry, &found, &args.filter).await;
         }
     }
 }
 
-fn says(row: &TaskRow, query: &str, in_metadata: bool) -> bool {
+/// Whether id, name, description or, if wanted, the metadata of a task contain `query`, which is in lower case.
+fn matches_query(row: &TaskRow, query: &str, in_metadata: bool) -> bool {
     let record = serde_json::to_value(row).unwrap_or_default();
     let mut texts = vec![row.id().to_string()];
     texts.extend(
@@ -206,6 +212,7 @@ fn says(row: &TaskRow, query: &str, in_metadata: bool) -> bool {
     texts.iter().any(|text| text.to_lowercase().contains(query))
 }
 
+/// Statuses of the tasks that a registry lists, in the order of all tables; deleted tasks are not listed.
 pub(crate) const STATUSES: [TaskStatus; 6] = [
     TaskStatus::Pending,
     TaskStatus::Running,
@@ -215,6 +222,7 @@ pub(crate) const STATUSES: [TaskStatus; 6] = [
     TaskStatus::Cancelled,
 ];
 
+/// Returns the number of tasks of each status.
 pub(crate) async fn counts(registry: &Registry) -> Result<BTreeMap<&'static str, u64>, CliError> {
     let mut counts = BTreeMap::new();
     for status in STATUSES {
@@ -276,8 +284,8 @@ pub(crate) async fn running(registry: &Registry) -> Result<RunningTasks, CliErro
     Ok(running)
 }
 
-/// Returns the cost of the tasks of each status, all attempts together; a status is absent if no worker has run a task of it. Deleted tasks
-/// are not among them.
+/// Returns the cost of the tasks of each status, all attempts together; a status is absent if no worker has run any of its tasks. Deleted tasks
+/// do not count.
 async fn known_costs(registry: &Registry) -> Result<BTreeMap<&'static str, TaskCost>, CliError> {
     let mut costs: BTreeMap<&'static str, TaskCost> = BTreeMap::new();
     let mut offset = 0;
@@ -301,7 +309,7 @@ async fn known_costs(registry: &Registry) -> Result<BTreeMap<&'static str, TaskC
     }
 }
 
-/// Returns the cost of the tasks of every status.
+/// Returns the cost of the tasks of every status, zero if no worker has run any of its tasks.
 pub(super) async fn costs(registry: &Registry) -> Result<BTreeMap<&'static str, TaskCost>, CliError> {
     let known = known_costs(registry).await?;
     let of = |status: TaskStatus| known.get(status.as_str()).copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `hankweave task log`
+//! `hankweave task log`: the newest lines of a task's log, with the steps of other machines that only the registry has.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -24,8 +24,10 @@ pub(super) async fn history(
     args: &TaskHistoryArgs,
 ) -> Result<ExitCode, CliError> {
     let row = registry.task(&args.task.id).await?;
+    // People see the level of a sentence, which may differ from that of its entry, so for them the sentences are filtered below.
+    let entry_level = args.level.filter(|_| global.json());
     let query = LogQuery {
-        level: args.level.filter(|_| global.json()),
+        level: entry_level,
         start: args.start,
         end: args.end,
         ..LogQuery::default()
@@ -33,8 +35,7 @@ pub(super) async fn history(
     let files = registry.files(&row);
     let logs = files.run(move |files| files.load_log(&query)).await;
     let mut logs = logs.map_err(|error| registry.layer_failure(&error))?;
-    let level = args.level.filter(|_| global.json());
-    add_steps_of_others(registry, (args, level), &mut logs.entries).await?;
+    add_steps_of_others(registry, args, entry_level, &mut logs.entries).await?;
     if global.json() {
         let newest = newest(&logs.entries, args.limit);
         return output::print_json(&json!({"entries": newest, "broken": logs.broken}));
@@ -47,7 +48,7 @@ pub(super) async fn history(
         local_time
     };
     let newest = newest(&lines, args.limit).iter();
-    output::print(newest.map(|line| text(line, time)).collect::<String>())?;
+    output::print(newest.map(|line| line_text(line, time)).collect::<String>())?;
     let went_on = registry.files(&row).went_on_in(&row);
     let elsewhere = match went_on {
         Some(place) => Some(format!("the task went on {}", newest_in(&place))),
@@ -64,10 +65,11 @@ pub(super) async fn history(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Adds the steps that were taken on other machines and did not reach these files, which the registry has.
+/// Adds from the registry the steps that are not in the log here, because they were taken on other machines.
 async fn add_steps_of_others(
     registry: &Registry,
-    (args, level): (&TaskHistoryArgs, Option<LogLevel>),
+    args: &TaskHistoryArgs,
+    level: Option<LogLevel>,
     entries: &mut Vec<LogEntry>,
 ) -> Result<(), CliError> {
     let steps = registry.coordinator.log_lines(args.task.id.clone(), 0).await;
@@ -86,20 +88,24 @@ async fn add_steps_of_others(
     Ok(())
 }
 
+/// Returns the last `limit` items.
 fn newest<T>(all: &[T], limit: usize) -> &[T] {
     &all[all.len().saturating_sub(limit)..]
 }
 
-fn text(line: &LogLine<'_>, time: fn(Timestamp) -> String) -> String {
+/// Columns in front of a message.
+const INDENT_OF_MESSAGE: usize = 23;
+
+fn line_text(line: &LogLine<'_>, time: fn(Timestamp) -> String) -> String {
     let level = json!(line.level);
-    let mut lines = broken(&one_line(&line.message), columns_of_output(), 23).into_iter();
+    let mut lines = broken(&one_line(&line.message), columns_of_output(), INDENT_OF_MESSAGE).into_iter();
     let mut text = format!(
         "{:<12}  {:<7}  {}\n",
         time(line.entry.timestamp),
         level.as_str().unwrap_or_default(),
         lines.next().unwrap_or_default()
     );
-    text.extend(lines.map(|line| format!("{:23}{line}\n", "")));
+    text.extend(lines.map(|line| format!("{:INDENT_OF_MESSAGE$}{line}\n", "")));
     if let Some(detail) = line.detail {
         let lines = broken(&one_line(detail), columns_of_output(), 4);
         text.extend(lines.iter().map(|line| format!("    {line}\n")));

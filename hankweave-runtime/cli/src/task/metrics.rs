@@ -1,4 +1,4 @@
-//! `hankweave task metrics`
+//! `hankweave task metrics`: current figures of a registry by name, as lines, CSV or JSON.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ use crate::registry::Registry;
 use crate::terminal::exit::CliError;
 use crate::terminal::output;
 
-/// Figures of now, which every program on the registry sees alike (TASK-107).
+/// Prints the current figures of the registry, which are the same for every program that uses it (TASK-107).
 pub(super) async fn metrics(
     global: &Global,
     registry: &Registry,

@@ -1,4 +1,4 @@
-//! `hankweave task`
+//! `hankweave task`: commands on the tasks of a registry. Each subcommand opens the registry here and has its function in one of the modules.
 
 mod by_worker;
 mod change;
@@ -27,7 +27,7 @@ use crate::terminal::exit::CliError;
 #[cfg(feature = "mcp")]
 pub(crate) use change::cancel_or_ask;
 #[cfg(feature = "mcp")]
-pub(crate) use create::{free_ids, order};
+pub(crate) use create::{free_ids, task_spec};
 pub(crate) use earlier::EarlierTasks;
 #[cfg(feature = "mcp")]
 pub(crate) use list::STATUSES;
@@ -38,8 +38,9 @@ pub(crate) use reasons::resume_command;
 pub(crate) use row_line::line_with_reason;
 
 pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, CliError> {
+    // The question comes before the registry is opened.
     if let TaskCommand::Delete(args) = &args.command {
-        change::sure(args)?;
+        change::confirm_delete(args)?;
     }
     with_registry(&args.place, async |registry: &Registry| match &args.command {
         TaskCommand::Create(args) => create::create(global, registry, args).await,

@@ -1,4 +1,5 @@
-//! Reasons why tasks have failed, ask or wait, and the commands that help.
+//! Reasons why tasks have failed, ask or wait, and the commands that help. [`reason`] knows a row alone; [`reasons`], for lists, also earlier tasks
+//! and workers.
 
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ pub(crate) fn reason(row: &TaskRow) -> Option<String> {
     match &row.record {
         TaskRecord::Failed(failed) => {
             let error = in_words(&failed.error).unwrap_or_else(|| failed.error.clone());
-            // A pause at the budget names both amounts.
+            // The error of a pause at the budget names both amounts already.
             let is_said = failed
                 .failure
                 .as_ref()
@@ -69,7 +70,7 @@ pub(crate) fn reason(row: &TaskRow) -> Option<String> {
 /// Adds the priority of a task that waits for a worker, and the budget that was set for one which has not ended.
 fn with_budget(row: &TaskRow, reason: Option<String>) -> Option<String> {
     let budget = set_budget(row).filter(|_| !has_ended(row.record.status()));
-    // Tasks that wait for a worker are taken by it.
+    // Workers take pending tasks in the order of their priority, which is of no use afterwards.
     let is_ordered = row.priority != 0 && row.record.status() == TaskStatus::Pending;
     let priority = is_ordered.then(|| format!("priority {}", row.priority));
     let parts: Vec<String> = reason
@@ -85,7 +86,7 @@ pub(super) fn budget(row: &TaskRow) -> Option<Usd> {
     set_budget(row).or_else(|| ended_cost(row)?.budget)
 }
 
-/// Returns that the task has cost more than its budget, if it has.
+/// Describes by how much the task has cost more than its budget; `None` if it has not.
 fn over_budget(row: &TaskRow) -> Option<String> {
     let over = ended_cost(row)?.over_budget()?;
     Some(format!("cost {over}"))
@@ -96,14 +97,14 @@ fn ids(ids: &[TaskId]) -> String {
     ids.join(", ")
 }
 
-/// Returns what the run of a task on this machine waits for, if it waits for a clock: a usage limit, another attempt.
+/// Returns what the run of a task on this machine waits for, if it waits for a time: the end of a usage limit, or a retry.
 pub(super) fn waiting(registry: &Registry, row: &TaskRow) -> Option<String> {
     let workspace = registry.workspace_of(row);
     let is_running = row.record.status() == TaskStatus::Running && has_record(&workspace);
     is_running.then(|| crate::status::waiting(&workspace))?
 }
 
-/// Returns for a running task that is held how long that lasts, and what to type (TASK-105).
+/// Describes how long a running task is still held, and what to type (TASK-105); `None` if it is not held.
 pub(super) async fn held_until(registry: &Registry, id: &TaskId) -> Result<Option<String>, CliError> {
     let row = registry.task(id).await?;
     let Some(holders) = TaskHolders::of(registry, std::slice::from_ref(&row)).await? else {
@@ -129,7 +130,7 @@ pub(crate) fn resume_command(registry: &Registry, row: &TaskRow) -> Option<Strin
 
 /// Returns how long the next attempt would have to wait for the usage limit at which a task paused on this machine.
 pub(super) fn patience(registry: &Registry, row: &TaskRow) -> Option<Duration> {
-    // Only such a record is read.
+    // Only the record of a paused run is worth reading.
     reason(row).filter(|reason| reason.starts_with(PAUSED))?;
     crate::status::patience(&registry.workspace_of(row))
 }
@@ -137,8 +138,8 @@ pub(super) fn patience(registry: &Registry, row: &TaskRow) -> Option<Duration> {
 /// Start of the error of a task whose run paused.
 const PAUSED: &str = "paused: ";
 
-/// Returns the command that makes room for a task that paused at the limit of its record, which a new attempt would reach at once. `None` after
-/// another end, or with room.
+/// Returns the command that makes room for a task that failed with a record at its disk limit, which a new attempt would reach at once. `None` for
+/// other tasks.
 pub(super) fn room_needed(registry: &Registry, row: &TaskRow) -> Option<String> {
     if row.record.status() != TaskStatus::Failed {
         return None;
@@ -153,7 +154,7 @@ pub(super) fn room_needed(registry: &Registry, row: &TaskRow) -> Option<String> 
     ))
 }
 
-/// Returns the budget with which a failed task continues that has spent its own.
+/// Returns the budget that a failed task needs to continue; `None` if it has not spent its budget.
 pub(super) fn needed_budget(row: &TaskRow) -> Option<NeededBudget> {
     match &row.record {
         TaskRecord::Failed(failed) => failed.failure.as_ref()?.needed,
@@ -161,7 +162,7 @@ pub(super) fn needed_budget(row: &TaskRow) -> Option<NeededBudget> {
     }
 }
 
-/// Returns why each of these tasks has failed, asks or waits, with the status of earlier tasks, and whether its worker is present.
+/// Returns why each of these tasks has failed, asks or waits, also for earlier tasks or an absent worker.
 pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec<Option<String>>, CliError> {
     let holders = TaskHolders::of(registry, rows).await?;
     let mut earlier = EarlierTasks::new(registry, rows);
@@ -176,10 +177,10 @@ pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec
             .as_ref()
             .and_then(|holders| absent_worker(registry, holders, row));
         let is_pending = row.record.status() == TaskStatus::Pending;
-        let is_later = is_pending && !row.after.is_empty();
+        let has_earlier = is_pending && !row.after.is_empty();
         let elsewhere = is_pending.then(|| registry.begun_elsewhere(row)).flatten();
         let elsewhere = elsewhere.or_else(|| without_own_worker(registry, row, &workers));
-        let why = match (is_later, absent) {
+        let why = match (has_earlier, absent) {
             (true, _) => {
                 let waits = match earlier.blocked(row).await? {
                     Some(blocked) => Some(blocked),
@@ -209,7 +210,7 @@ pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec
     Ok(reasons)
 }
 
-/// Returns a hint if a pending task was begun in the folder of these files, and only workers of other folders are present.
+/// Returns a hint if a pending task was begun in the folder that this registry uses here, and only workers of other folders are present.
 pub(super) fn without_own_worker(
     registry: &Registry,
     row: &TaskRow,
@@ -238,9 +239,9 @@ fn cancellation(row: &TaskRow) -> Option<String> {
     })
 }
 
-/// Adds what makes room to the cause of a task that paused because its record is full.
+/// Adds [`room_needed`] to the reason of a task that paused.
 fn with_room(registry: &Registry, row: &TaskRow, reason: String) -> String {
-    // A record is measured only where it may be the cause.
+    // Measuring a record takes time, so only that of a paused task is measured.
     let is_paused = reason.starts_with(PAUSED);
     match is_paused.then(|| room_needed(registry, row)).flatten() {
         Some(room) => format!("{reason}; {room}"),

@@ -1,4 +1,4 @@
-//! Line of a task: id, status, owner, time, cost and name, with its reason below.
+//! Line of a task in lists: id, status, owner, time, cost and name, and the reason of [`super::reasons`] below.
 
 use std::fmt::{self, Write as _};
 
@@ -14,13 +14,13 @@ use crate::running_tasks::ended_cost;
 use crate::terminal::report::money;
 use crate::terminal::screen::{SafeText, columns_of_output, local_time, one_line};
 
-/// Returns an amount for a column.
+/// Returns a cost for a column.
 pub(super) fn in_table(cost: TaskCost) -> String {
     money(cost.cost, cost.cost_is_lower_bound)
 }
 
-/// Returns the cost of a task where its registry has it, for a worker that reports steps. Nothing is known of a task whose first attempt is running;
-/// `None` for a task that no worker has run.
+/// Returns the cost that the registry has of a task, for a worker that reports steps; `None` for a task that no worker has run. The cost of a running
+/// attempt is not in the registry.
 fn known_cost(row: &TaskRow) -> Option<TaskCost> {
     let is_running = matches!(&row.record, TaskRecord::Running(running) if !running.by_hand);
     let noted = ended_cost(row).or_else(|| is_running.then(TaskCost::default))?;
@@ -76,6 +76,7 @@ impl LineWidths {
     }
 }
 
+/// Writes the line of a task, and its reason below.
 pub(super) fn write_with(
     row: &TaskRow,
     at: Timestamp,
@@ -116,25 +117,29 @@ fn write_line(
 ) -> fmt::Result {
     let LineWidths { id, owner, time } = widths;
     let record = &row.record;
-    let asked = if row.cancel_requested_at.is_some() {
+    let stopping = if row.cancel_requested_at.is_some() {
         " (stopping)"
     } else {
         ""
     };
     let cost = format!(" {:>10}  ", cost.map_or_else(|| "-".to_owned(), in_table));
-    let told = format!(
+    let columns = format!(
         " {:<owner$}  {:<time$} {cost}",
         one_line(record.owner()),
         local_time(at)
     );
-    let (room, name) = (columns_of_output(), format!("{}{asked}", one_line(record.name())));
+    let (room, name) = (
+        columns_of_output(),
+        format!("{}{stopping}", one_line(record.name())),
+    );
     // A narrow terminal loses owner and time: the name is worth more.
-    let has_room = |room| STATUS + measure_text_width(&told) + LEAST_NAME <= room;
-    let told = if room.is_none_or(has_room) { told } else { cost };
-    let rest = STATUS + measure_text_width(&told);
+    let has_room = |room| STATUS + measure_text_width(&columns) + LEAST_NAME <= room;
+    let columns = if room.is_none_or(has_room) { columns } else { cost };
+    let rest = STATUS + measure_text_width(&columns);
     // An id that leaves no room for some words of the name has a line of its own.
-    let most = room.map_or(usize::MAX, |room| room.saturating_sub(rest + LEAST_NAME));
-    let (length, id) = (row.id().as_str().len(), id.max(row.id().as_str().len()).min(most));
+    let widest = room.map_or(usize::MAX, |room| room.saturating_sub(rest + LEAST_NAME));
+    let length = row.id().as_str().len();
+    let id = id.max(length).min(widest);
     if length > id {
         writeln!(text, "{}", row.id())?;
         write!(text, "{:<id$}  ", "")?;
@@ -144,18 +149,22 @@ fn write_line(
     let status = record.status();
     text.styled(style_of(status), format_args!("{:<10}", status.as_str()))?;
     match room.map(|room| room.saturating_sub(id + rest)) {
-        Some(room) => writeln!(text, "{told}{}", truncate_str(&name, room.max(LEAST_NAME), "…")),
-        None => writeln!(text, "{told}{name}"),
+        Some(room) => writeln!(
+            text,
+            "{columns}{}",
+            truncate_str(&name, room.max(LEAST_NAME), "…")
+        ),
+        None => writeln!(text, "{columns}{name}"),
     }
 }
 
-/// Room of a status, with the spaces before it.
+/// Columns of a status with the two spaces in front of it.
 const STATUS: usize = 12;
 
 /// Least room for a name that is cut, in columns.
 const LEAST_NAME: usize = 12;
 
-/// Returns the colour of a status; statuses that a user looks for in a long list have one.
+/// Returns the style of a status: a colour for those that a user looks for in a long list.
 fn style_of(status: TaskStatus) -> Style {
     match status {
         TaskStatus::Failed => AnsiColor::Red.on_default(),

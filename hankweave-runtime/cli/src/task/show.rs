@@ -1,4 +1,5 @@
-//! `hankweave task show` and `decisions`
+//! `hankweave task show`: all that is known of a task, from the registry, the task's own files and the record in its workspace; `--report` and
+//! `--decisions`.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -50,11 +51,12 @@ pub(super) async fn costs_so_far(registry: &Registry, rows: &[TaskRow]) -> Vec<O
 /// Facts from the files of a task that `task show` needs.
 struct TaskContents {
     files: TaskFiles,
+    /// Data in the state file of the task; `None` without such a file.
     data: Option<Map<String, Value>>,
     /// Number of its checkpoints.
     checkpoints: usize,
-    /// Note that the files are those of another registry's task, which are not read.
-    taken: Option<String>,
+    /// Note that the folder has the files of another registry's task, which are not read.
+    foreign: Option<String>,
 }
 
 impl TaskContents {
@@ -63,10 +65,10 @@ impl TaskContents {
         let read = files
             .run(|files| Ok((files.load_state()?, files.checkpoints()?)))
             .await;
-        let (state, checkpoints, taken) = match read {
+        let (state, checkpoints, foreign) = match read {
             Ok((state, checkpoints)) => (state, checkpoints.valid.len(), None),
-            Err(LayerError::Task(taken @ TaskError::FolderTaken { .. })) => {
-                (None, 0, Some(format!("{taken}; {FOLDER_TAKEN}")))
+            Err(LayerError::Task(foreign @ TaskError::FolderTaken { .. })) => {
+                (None, 0, Some(format!("{foreign}; {FOLDER_TAKEN}")))
             }
             Err(error) => return Err(registry.layer_failure(&error)),
         };
@@ -74,7 +76,7 @@ impl TaskContents {
             files,
             data: state.map(|state| state.data),
             checkpoints,
-            taken,
+            foreign,
         })
     }
 }
@@ -85,7 +87,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         files,
         data,
         checkpoints,
-        taken,
+        foreign,
     } = TaskContents::read(registry, &row).await?;
     if global.json() {
         return output::print_json(&json!({
@@ -124,7 +126,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     }
     if row.record.status() == TaskStatus::Pending {
         let workers = present(registry).await?;
-        // A worker of this folder would leave a task that was begun elsewhere to others.
+        // Without workers the line advises to start one, which would leave a task that was begun elsewhere to others.
         if !workers.is_empty() || registry.begun_elsewhere(&row).is_none() {
             details.add("workers", &json!(words(&workers, &registry.command("worker"))));
         }
@@ -132,7 +134,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     }
     let data = json!(data);
     add_outcome(&mut details, registry, &row, &record, &data);
-    if let Some(answer) = answered(&record["metadata"]["approval"]) {
+    if let Some(answer) = last_answer(&record["metadata"]["approval"]) {
         // The question that waits now has no answer yet.
         let label = match row.record.status() {
             TaskStatus::Waiting => "earlier",
@@ -154,9 +156,9 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     let workspace = registry.workspace_of(&row);
     let went_on = files.went_on_in(&row);
     let cut_off = is_folder(&workspace).then(|| crate::status::cut_off_codon(&workspace));
-    let cut_off = cut_off.flatten().filter(|_| taken.is_none());
+    let cut_off = cut_off.flatten().filter(|_| foreign.is_none());
     if row.record.status() == TaskStatus::Running && cut_off.is_none() {
-        // A run that ended by itself while its worker was suspended has left what it was at.
+        // A run that ended while its worker was suspended leaves an outdated `running` in the files.
         let is_over = receipt::has_record(&workspace) && !is_served(&workspace);
         let is_known = !is_over && files.has_newest_attempt(&row);
         details.add("running", if is_known { &data["running"] } else { &Value::Null });
@@ -169,9 +171,9 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         .or_else(of_last);
     details.add("cost", &json!(cost));
     add_limits(&mut details, &row);
-    let is_newest = taken.is_none() && went_on.is_none();
+    let is_newest = foreign.is_none() && went_on.is_none();
     let recorded = is_newest.then(|| crate::status::codons(&workspace));
-    // Of a record in which nothing counts, as after a rollback, nothing is said either.
+    // The record decides even if no codon in it counts, as after a rollback: the attempts would show undone codons.
     match recorded.filter(|_| receipt::has_record(&workspace)) {
         Some(recorded) => {
             add_codons(&mut details, registry, id, &recorded);
@@ -179,8 +181,11 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         }
         None => add_codons_of_attempts(&mut details, &attempts),
     }
-    details.add("rollback", &json!(undone(&workspace).filter(|_| taken.is_none())));
-    if let Some(in_short) = receipt::in_short(&workspace, set_budget(&row)).filter(|_| taken.is_none()) {
+    details.add(
+        "rollback",
+        &json!(rollback_words(&workspace).filter(|_| foreign.is_none())),
+    );
+    if let Some(in_short) = receipt::in_short(&workspace, set_budget(&row)).filter(|_| foreign.is_none()) {
         let whole = registry.command(&format!("task show {id} --report"));
         let later = by_user_after_end(&row, &workspace);
         let went_on = went_on.map(|place| newest_in(&place));
@@ -207,10 +212,10 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     let elsewhere = registry.begun_elsewhere(&row);
     let is_here = checkpoints > 0 || machine_of_files(registry, &row).is_none();
     details.add("checkpoints", &json!(is_here.then_some(checkpoints)));
-    match taken {
-        Some(taken) => details.add("files", &json!(taken)),
+    match foreign {
+        Some(foreign) => details.add("files", &json!(foreign)),
         None if is_folder(&workspace) => details.add_whole("files", &json!(workspace)),
-        // Here is nothing of a task whose files are elsewhere.
+        // A task whose files are elsewhere has none here.
         None if elsewhere.is_none() => details.add_whole("files", &json!(files.path())),
         None => {}
     }
@@ -219,15 +224,15 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns who asked to start a task with this cost anew, and the effect of the request.
+/// Describes the request to start a task anew and its effect; `None` without a request.
 fn anew(row: &TaskRow, cost: TaskCost) -> Option<String> {
     let AnewRequest { by, at } = AnewRequest::of(&row.record)?;
     let effect = match cost.before_anew {
-        // It is noted once that worker has its files.
+        // `before_anew` is noted only once that worker has files of the task.
         None if row.record.status() == TaskStatus::Running => {
             "its worker starts it anew unless it has its files, or its run from a remote".to_owned()
         }
-        // A worker that takes the task notes its folder.
+        // A location of files means that a worker has taken the task since.
         None if FilesLocation::of(&row.record).is_some() => {
             "a worker that had its files, or its run from a remote, has continued it".to_owned()
         }
@@ -267,7 +272,7 @@ fn is_folder(workspace: &Path) -> bool {
     metadata.is_ok_and(|metadata| metadata.kind == FileKind::Directory)
 }
 
-/// Returns the cost in words, with that of the last attempt; one by hand has none that is counted.
+/// Returns the cost in words, with that of the last attempt unless it was by hand, which is not counted.
 fn cost_words(cost: TaskCost, last: Option<&TaskExecution>) -> String {
     match last.is_some_and(|last| last.by_hand) {
         true => format!(
@@ -285,17 +290,17 @@ fn add_limits(details: &mut Details, row: &TaskRow) {
         true => words.replace("all attempts together", "all attempts since it started anew"),
         false => words,
     };
-    let ended = budget(row).map(|most| format!("{most}, all attempts together"));
-    let found = match row.record.status() {
+    let noted = budget(row).map(|most| format!("{most}, all attempts together"));
+    let limits = match row.record.status() {
         TaskStatus::Completed | TaskStatus::Deleted => None,
         _ => TaskSpec::read(row.record.metadata())
             .ok()
-            .and_then(|order| TaskLimits::of(&order)),
+            .and_then(|spec| TaskLimits::of(&spec)),
     };
-    match found {
-        None => details.add("budget", &json!(ended.map(since))),
+    match limits {
+        None => details.add("budget", &json!(noted.map(since))),
         Some(limits) => {
-            details.add("budget", &json!(limits.total().or(ended).map(since)));
+            details.add("budget", &json!(limits.total().or(noted).map(since)));
             for limit in limits.of_items() {
                 details.add("limit", &json!(limit));
             }
@@ -303,8 +308,8 @@ fn add_limits(details: &mut Details, row: &TaskRow) {
     }
 }
 
-/// Returns a sentence on a rollback after the newest run, so that codons of an attempt no longer count; `None` without one.
-fn undone(workspace: &Path) -> Option<String> {
+/// Describes a rollback after the newest run, so that the reader knows why codons no longer count; `None` without one.
+fn rollback_words(workspace: &Path) -> Option<String> {
     let state = receipt::has_record(workspace).then(|| crate::state::read_execution(workspace).ok());
     Some(rolled_back(state.flatten()?.pending_rollback.as_ref()?))
 }
@@ -331,7 +336,7 @@ fn add_codons(details: &mut Details, registry: &Registry, id: &TaskId, recorded:
     }
 }
 
-/// Adds the codons of the newest attempt that has some in the log, which is named where there were others.
+/// Adds the codons of the newest attempt that has codons in the log; names that attempt if there were several.
 fn add_codons_of_attempts(details: &mut Details, attempts: &[TaskExecution]) {
     let mut newest_first = attempts.iter().enumerate().rev();
     let Some((before, attempt)) = newest_first.find(|(_, attempt)| !attempt.codons.is_empty()) else {
@@ -363,7 +368,7 @@ const MOST_OF_RESULT: usize = 200;
 /// Adds why a task does not continue, and the commands that help.
 fn add_outcome(details: &mut Details, registry: &Registry, row: &TaskRow, record: &Value, data: &Value) {
     let (id, status) = (row.id(), row.record.status());
-    // A task that was cancelled has no error of its own; why a worker did that is in its result.
+    // A cancelled task has no error of its own; if a worker cancelled it, the reason is in the result.
     let error = match status {
         TaskStatus::Cancelled => &data["result"]["error"],
         _ => &record["error"],
@@ -380,10 +385,10 @@ fn add_outcome(details: &mut Details, registry: &Registry, row: &TaskRow, record
     for line in failure["lastLines"].as_array().into_iter().flatten() {
         details.add("", line);
     }
-    let there = machine_of_files(registry, row).map(|machine| format!("on {machine}: "));
-    let more = failure["command"].as_str();
-    let more = more.map(|more| format!("{}{more}", there.unwrap_or_default()));
-    details.add_whole("more", &json!(more));
+    let machine = machine_of_files(registry, row).map(|machine| format!("on {machine}: "));
+    let command = failure["command"].as_str();
+    let command = command.map(|command| format!("{}{command}", machine.unwrap_or_default()));
+    details.add_whole("more", &json!(command));
     details.add_whole("continue", &json!(resume_command(registry, row)));
     details.add("", &json!(room_needed(registry, row)));
     details.add("result", &record["result"]["message"]);
@@ -451,7 +456,7 @@ fn codon_words(codon: &Value) -> String {
 }
 
 /// Returns the last answer to a question, such as `publish approved by ann at 14:02`.
-pub(super) fn answered(noted: &Value) -> Option<String> {
+pub(super) fn last_answer(noted: &Value) -> Option<String> {
     let approval: TaskApproval = serde_json::from_value(noted.clone()).ok()?;
     let at = serde_json::from_value::<Timestamp>(noted["at"].clone()).ok();
     let at = at.map(|at| format!(", at {}", local_time(at)));
@@ -488,13 +493,15 @@ pub(super) async fn decisions(
     let wanted: Vec<&AgentDecision> = page.entries.iter().filter(of_agent).collect();
     let newest = &wanted[wanted.len().saturating_sub(args.limit)..];
     if global.json() {
-        let told = newest.iter().map(|decision| {
+        let decisions = newest.iter().map(|decision| {
             json!({
                 "timestamp": decision.timestamp, "agent": decision.agent, "decision": decision.decision,
                 "reasoning": decision.reasoning, "metadata": decision.metadata,
             })
         });
-        return output::print_json(&json!({"decisions": told.collect::<Vec<_>>(), "broken": page.broken}));
+        return output::print_json(
+            &json!({"decisions": decisions.collect::<Vec<_>>(), "broken": page.broken}),
+        );
     }
     let mut text = String::new();
     for decision in newest {

@@ -1,4 +1,4 @@
-//! Question of an approval to a person at a terminal, with its keys (CLI-30): the one that run screen, `attach` and whole screen put.
+//! Question of an approval to a person at a terminal, and the keys that answer (CLI-30), as the screen of a run, `attach` and the whole screen have it.
 
 use hankweave_core::document::Approval;
 use hankweave_core::id::CodonId;
@@ -11,15 +11,17 @@ use crate::terminal::keys::Key;
 use crate::terminal::screen::local_time;
 
 /// Longest reason that can be typed, in bytes.
-const REASON: usize = 1_000;
+const LONGEST_REASON: usize = 1_000;
 
 /// Keys that answer.
 pub(crate) const KEYS: &str = "y approves, n denies and ends the run";
 
-/// Open question, and what was typed since it was put.
+/// Open question, and the keys typed since it was asked.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ApprovalPrompt {
+    /// The open question; `None` if there is none.
     asked: Option<AskedApproval>,
+    /// The question in words.
     words: String,
     typed: TypedKeys,
 }
@@ -40,8 +42,9 @@ enum TypedKeys {
 /// Effect of a key on the prompt.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PromptKey {
-    /// The key is for others.
+    /// The key is not for the prompt; the caller may use it.
     Ignored,
+    /// The prompt has used the key.
     Taken,
     Answer(ApprovalAnswer),
 }
@@ -55,7 +58,7 @@ pub(crate) struct ApprovalAnswer {
 }
 
 impl ApprovalPrompt {
-    /// Puts the question of a view, or takes it back once it is answered; returns whether that has changed anything.
+    /// Opens the question of a view, or closes it once it is answered; returns whether the question has changed.
     pub(crate) fn follow(&mut self, view: &RunView) -> bool {
         let asked = view.ask.as_ref().filter(|_| view.state == RunState::Asking);
         let has_changed = self.asked.as_ref() != asked;
@@ -97,7 +100,7 @@ impl ApprovalPrompt {
         let Some(asked) = &self.asked else {
             return PromptKey::Ignored;
         };
-        let answers = matches!(key, Key::Char('y' | 'Y' | 'n' | 'N'));
+        let is_answer_letter = matches!(key, Key::Char('y' | 'Y' | 'n' | 'N'));
         let (typed, pressed) = match (std::mem::take(&mut self.typed), key) {
             (TypedKeys::Reason(reason), key) => match reason_after(reason, key) {
                 ReasonKey::Typed(reason) => (TypedKeys::Reason(reason), PromptKey::Taken),
@@ -112,8 +115,8 @@ impl ApprovalPrompt {
             (TypedKeys::Approval, Key::Char(_)) => (TypedKeys::Text, PromptKey::Taken),
             (TypedKeys::Approval, _) => (TypedKeys::Nothing, PromptKey::Taken),
             (TypedKeys::Text, Key::Enter) => (TypedKeys::Nothing, PromptKey::Taken),
-            // A letter of an answer in the middle of other text is for no other reader of keys either.
-            (TypedKeys::Text, _) if answers => (TypedKeys::Text, PromptKey::Taken),
+            // A letter of an answer within other text is kept from the caller as well, for whom it may be a command.
+            (TypedKeys::Text, _) if is_answer_letter => (TypedKeys::Text, PromptKey::Taken),
             (TypedKeys::Nothing | TypedKeys::Text, Key::Char(_)) => (TypedKeys::Text, PromptKey::Ignored),
             (typed, _) => (typed, PromptKey::Ignored),
         };
@@ -121,7 +124,7 @@ impl ApprovalPrompt {
         pressed
     }
 
-    /// Takes that no key came for a moment: a letter by itself is an answer, and text ends.
+    /// Called when no key came for a moment: a letter by itself is an answer now, and text ends.
     pub(crate) fn pause(&mut self) -> PromptKey {
         match (&self.asked, &self.typed) {
             (Some(asked), TypedKeys::Approval) => {
@@ -148,8 +151,11 @@ fn answer(asked: &AskedApproval, granted: bool, reason: Option<String>) -> Promp
 
 /// Effect of a key on the reason that is being typed.
 enum ReasonKey {
+    /// The reason typed until now.
     Typed(String),
+    /// Return to the question without an answer.
     Back,
+    /// Deny, with the reason if one was typed.
     Denies(Option<String>),
 }
 
@@ -161,13 +167,13 @@ fn reason_after(mut reason: String, key: Key) -> ReasonKey {
         }
         Key::Escape => return ReasonKey::Back,
         Key::Back => drop(reason.pop()),
-        Key::Char(c) if reason.len() < REASON => reason.push(c),
+        Key::Char(c) if reason.len() < LONGEST_REASON => reason.push(c),
         _ => {}
     }
     ReasonKey::Typed(reason)
 }
 
-/// `Deploy it waits for an approval: Deploy to production? (since 14:02)`
+/// Returns `Deploy it waits for an approval: Deploy to production? (since 14:02)`.
 fn question(view: &RunView, asked: &AskedApproval) -> String {
     let since = local_time(asked.since);
     match &asked.codon {
@@ -182,7 +188,7 @@ fn question(view: &RunView, asked: &AskedApproval) -> String {
     }
 }
 
-/// `Deploy it: denied by you at 14:02: not on a Friday`. `own` is the name of this client.
+/// Returns `Deploy it: denied by you at 14:02: not on a Friday`. `own` is the name of this client.
 pub(crate) fn answer_text(view: &RunView, answered: &AnsweredApproval, own: Option<&str>) -> String {
     let AnsweredApproval {
         codon, granted, at, ..
@@ -192,7 +198,7 @@ pub(crate) fn answer_text(view: &RunView, answered: &AnsweredApproval, own: Opti
     format!("{}: {answer} at {}{because}", title(view, codon), local_time(*at))
 }
 
-/// `denied by client 5b26ab`, as every screen and report says it. `own` is the name of this client.
+/// Returns `denied by client 5b26ab`, as every screen and report says it. `own` is the name of this client.
 pub(crate) fn answer_words(granted: bool, client: Option<&str>, own: Option<&str>) -> String {
     let word = if granted { "approved" } else { "denied" };
     match client {
@@ -217,7 +223,7 @@ pub(crate) fn whole_answer(answer: &Approval) -> String {
     }
 }
 
-/// `: not on a Friday`
+/// Returns `: not on a Friday`; empty without a reason.
 pub(crate) fn because(reason: Option<&str>) -> String {
     reason.map(|reason| format!(": {reason}")).unwrap_or_default()
 }
@@ -252,7 +258,7 @@ impl From<ApprovalAnswer> for Command {
             granted,
             reason,
         } = answer;
-        // The handshake names the user.
+        // The run learns the name of the user when this client connects.
         let by = None;
         match granted {
             true => Self::CodonApprove { codon_id, reason, by },

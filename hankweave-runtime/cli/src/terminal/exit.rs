@@ -1,4 +1,4 @@
-//! Exit codes (CLI-1).
+//! Errors of commands: what is printed, and the exit code (CLI-1).
 
 use std::fmt::{self, Write};
 use std::io;
@@ -80,7 +80,7 @@ impl CliError {
         &self.message
     }
 
-    /// Returns what to do about it, where that is known.
+    /// Returns the hint: what to do about the error, where known.
     pub(crate) fn remedy(&self) -> Option<&str> {
         self.hint.as_deref()
     }
@@ -149,7 +149,7 @@ impl CliError {
     }
 }
 
-/// Breaks a text between words, where a terminal would break it anywhere. `before` is printed in front of it.
+/// Breaks a text between words to fit the terminal. `before` is what the caller prints in front of the text.
 fn broken(text: &str, before: &str, columns: Option<usize>) -> String {
     let Some(columns) = columns else {
         return text.to_owned();
@@ -157,6 +157,7 @@ fn broken(text: &str, before: &str, columns: Option<usize>) -> String {
     let text = format!("{before}{text}");
     let lines = text.split('\n').flat_map(|line| hanging(line, columns, "    "));
     let broken = lines.collect::<Vec<_>>().join("\n");
+    // The blank at the end of the prefix is lost if the first word goes to the next line.
     broken
         .strip_prefix(before)
         .or_else(|| broken.strip_prefix(before.trim_end()))

@@ -11,17 +11,19 @@ use rustix::termios::{
     tcsetattr,
 };
 
-/// Duration of one look for a key.
+/// Longest wait for a key in one call.
 const MOMENT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
 
-/// A terminal that passes each key on at once and echoes none, not even those of signals (`^C`), until this is dropped. What is drawn again ends at
-/// the right edge, and an echo after that would move it by a line. Signals work as always.
+/// A terminal that passes each key on at once and echoes none, not even those of signals (`^C`), until the value is dropped. A region that is drawn
+/// again ends at the right edge, where an echo would shift it by a line. Signals work as always.
 #[derive(Debug)]
 pub(crate) struct Keyboard {
+    /// Modes that the terminal had before.
     before: Termios,
+    /// Modes in which it passes keys on.
     keys: Termios,
 }
 
@@ -42,7 +44,7 @@ impl Keyboard {
         Some(Self { before, keys })
     }
 
-    /// Gives the terminal back as it was, until [`again`](Self::again): a shell may not set it itself.
+    /// Sets the terminal back to how it was before, until [`again`](Self::again), because a shell may not do so itself.
     pub(crate) fn lend(&self) {
         set(&self.before);
     }

@@ -9,6 +9,7 @@ pub(crate) enum Key {
     Char(char),
     Enter,
     Escape,
+    /// Backspace.
     Back,
     Tab,
     Up,
@@ -29,7 +30,7 @@ pub(crate) struct KeyDecoder(Vec<u8>);
 const LONGEST: usize = 32;
 
 impl KeyDecoder {
-    /// Takes a byte, or that none came for a moment, which ends a lone Escape.
+    /// Takes a byte; `None` means that none came for a moment, so that an Escape byte is the key of that name. Returns the key that is whole now.
     pub(crate) fn press(&mut self, byte: Option<u8>) -> Option<Key> {
         let Some(byte) = byte else {
             return (std::mem::take(&mut self.0) == [0x1b]).then_some(Key::Escape);
@@ -68,12 +69,15 @@ impl KeyDecoder {
     }
 }
 
+/// Meaning of the bytes read until now.
 enum KeyRead {
     Key(Key),
+    /// The key has more bytes.
     More,
     Unknown,
 }
 
+/// Reads the bytes after `ESC [` or `ESC O`.
 fn sequence(rest: &[u8]) -> KeyRead {
     KeyRead::Key(match rest {
         b"A" => Key::Up,

@@ -1,4 +1,4 @@
-//! Files that belong to a checkpoint and are not in it, by its own message (G4).
+//! Files that belong to a checkpoint and are not in it, as the message of its commit lists them (G4).
 
 use std::path::Path;
 
@@ -17,14 +17,14 @@ const NAMED: usize = 3;
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LeftOut {
-    /// The first of them, in the order of their paths.
+    /// The first of the files, in the order of their paths.
     pub(crate) files: Vec<LeftOutFile>,
     /// Number of all files that are left out.
     pub(crate) count: usize,
 }
 
 impl LeftOut {
-    /// Reads those of the checkpoint `sha`; none if it cannot be read, which others report.
+    /// Reads the list of the checkpoint `sha`; empty if the checkpoint cannot be read, which other checks report.
     pub(crate) fn of(execution: &Path, sha: Option<&CheckpointSha>) -> Self {
         let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
         let known = sha.and_then(|sha| {
@@ -39,7 +39,7 @@ impl LeftOut {
         self.count == 0
     }
 
-    /// Names them on one line; `None` when there are none.
+    /// Names the files on one line; `None` if there are none.
     pub(crate) fn words(&self) -> Option<String> {
         named(&self.files, self.count)
     }

@@ -1,4 +1,4 @@
-//! Question of an approval on a terminal on which lines stay: drawn at its foot while it is open, where lines can be drawn again (CLI-30).
+//! Question of an approval next to the lines of a run (CLI-30): drawn at the foot of a terminal that can be redrawn, otherwise printed as lines.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -15,39 +15,42 @@ use crate::terminal::wrap::wrap;
 /// Form of the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PromptForm {
-    /// Drawn again at the foot of the terminal.
+    /// Drawn at the foot of the terminal.
     Foot,
-    /// In lines. Those of a question that comes later are the report's, so that they come after everything that happened before.
+    /// As lines. The prompt prints only a question that is open at its start; later ones are printed by the report, after the events before them.
     Lines,
-    /// Not at all.
+    /// Not shown; keys still answer.
     Silent,
 }
 
-/// Question on a terminal. It follows the view that is drawn next to it, or keeps a view of its own where nothing is drawn.
+/// Question on a terminal. At the foot it follows the view that is drawn above ([`follow`](Self::follow)); otherwise it keeps its own view from the
+/// events ([`take`](Self::take)).
 #[derive(Debug)]
 pub(crate) struct PromptLine {
     form: PromptForm,
-    /// Way to answer for a person whose keys do not.
-    elsewhere: Option<String>,
+    /// Words on how to answer if the keys of this terminal do not; `None` if they do.
+    how_to_answer: Option<String>,
     asked: watch::Sender<AskedView>,
+    /// The drawn question, which is erased when dropped.
     foot: Mutex<Option<Footer>>,
 }
 
+/// The open question with the keys typed for it.
 #[derive(Debug, Default)]
 struct AskedView {
-    /// View of its own, where no other one is followed.
+    /// The prompt's own view; `None` at the foot.
     view: Option<RunView>,
     prompt: ApprovalPrompt,
     keys: KeyDecoder,
 }
 
 impl PromptLine {
-    /// Puts the question that is open in `view`, if there is one. At the foot of a live view that one is [followed](Self::follow).
-    pub(crate) fn new(form: PromptForm, view: RunView, elsewhere: Option<String>) -> Self {
+    /// Shows the question that is open in `view`, if there is one.
+    pub(crate) fn new(form: PromptForm, view: RunView, how_to_answer: Option<String>) -> Self {
         let mut prompt = ApprovalPrompt::default();
         let is_open = follow(&mut prompt, &view);
         if let (true, PromptForm::Lines, Some(question)) = (is_open, form, prompt.question()) {
-            let keys = elsewhere.clone().unwrap_or_else(|| prompt.keys());
+            let keys = how_to_answer.clone().unwrap_or_else(|| prompt.keys());
             print_stderr(format!("{question}\n  {keys}\n"));
         }
         let asked = AskedView {
@@ -57,7 +60,7 @@ impl PromptLine {
         };
         let line = Self {
             form,
-            elsewhere,
+            how_to_answer,
             asked: watch::Sender::new(asked),
             foot: Mutex::default(),
         };
@@ -65,7 +68,7 @@ impl PromptLine {
         line
     }
 
-    /// Takes an event in, where no view is followed.
+    /// Takes an event into the prompt's own view; without one it does nothing.
     pub(crate) fn take(&self, entry: &JournalEntry) {
         let has_changed = self.asked.send_if_modified(|asked| match &mut asked.view {
             Some(view) => {
@@ -79,13 +82,14 @@ impl PromptLine {
         }
     }
 
-    /// Follows a view; returns whether the question has changed, which [`show`](Self::show) shows. The caller may hold the view meanwhile.
+    /// Takes the question from a view; returns whether it has changed. If so, the caller calls [`show`](Self::show) after it has released the lock of
+    /// the view.
     pub(crate) fn follow(&self, view: &RunView) -> bool {
         self.asked
             .send_if_modified(|asked| follow(&mut asked.prompt, view))
     }
 
-    /// Shows the open question, or takes it off the terminal. The view must not be held.
+    /// Shows the open question, or takes it off the terminal. The lock of the view must not be held.
     pub(crate) fn show(&self) {
         let is_open = self.is_open();
         if is_open && self.form == PromptForm::Foot && is_in_background() {
@@ -93,10 +97,10 @@ impl PromptLine {
         }
         let foot = match self.form {
             PromptForm::Foot if is_open => {
-                let (asked, elsewhere) = (self.asked.subscribe(), self.elsewhere.clone());
+                let (asked, how_to_answer) = (self.asked.subscribe(), self.how_to_answer.clone());
                 Some(Footer::show(move |room| {
                     let asked = asked.borrow();
-                    let keys = elsewhere.clone().unwrap_or_else(|| asked.prompt.keys());
+                    let keys = how_to_answer.clone().unwrap_or_else(|| asked.prompt.keys());
                     let lines = [asked.prompt.question().unwrap_or_default(), &keys];
                     let lines: Vec<String> = lines.iter().flat_map(|line| wrap(line, room.columns)).collect();
                     SafeText::from(lines.join("\n"))
@@ -109,8 +113,8 @@ impl PromptLine {
 
     /// Writes the question as a line that stays, because nothing is drawn while a shell has the terminal.
     fn tell_in_background(&self) {
-        let keys = match &self.elsewhere {
-            Some(elsewhere) => elsewhere.clone(),
+        let keys = match &self.how_to_answer {
+            Some(how_to_answer) => how_to_answer.clone(),
             None => "`fg` shows the run, whose keys answer".to_owned(),
         };
         let question = self
@@ -134,7 +138,7 @@ impl PromptLine {
 
     /// Waits until a question is open.
     pub(crate) async fn opened(&self) {
-        // Its sender lives as long as this.
+        // The sender lives as long as `self`, so this does not fail.
         let _ = self
             .asked
             .subscribe()
@@ -142,9 +146,9 @@ impl PromptLine {
             .await;
     }
 
-    /// Takes a byte of the keyboard, or that none came for a moment.
+    /// Takes a byte of the keyboard; `None` means that none came for a moment.
     pub(crate) fn press(&self, byte: Option<u8>) -> PromptKey {
-        if self.elsewhere.is_some() || !self.is_open() {
+        if self.how_to_answer.is_some() || !self.is_open() {
             return PromptKey::Ignored;
         }
         let (mut pressed, mut denies) = (PromptKey::Ignored, false);
@@ -165,7 +169,7 @@ impl PromptLine {
     }
 }
 
-/// Lets the question follow the view. What was typed before a question answers none, so it is forgotten before one is shown.
+/// Takes the question from the view. Keys typed before a question cannot answer it, so they are dropped before it is shown.
 fn follow(prompt: &mut ApprovalPrompt, view: &RunView) -> bool {
     let has_changed = prompt.follow(view);
     if has_changed && prompt.question().is_some() {
@@ -182,13 +186,16 @@ mod tests {
     // covers: CLI-30, CLI-41
     #[test]
     fn keys_are_taken_only_while_a_question_is_open_that_they_answer() {
-        let silent = |view, elsewhere| PromptLine::new(PromptForm::Silent, view, elsewhere);
+        let silent = |view, how_to_answer| PromptLine::new(PromptForm::Silent, view, how_to_answer);
         assert_eq!(
             silent(RunView::default(), None).press(Some(b'y')),
             PromptKey::Ignored
         );
-        let elsewhere = Some("`hankweave approve` answers".to_owned());
-        assert_eq!(silent(asking(), elsewhere).press(Some(b'y')), PromptKey::Ignored);
+        let how_to_answer = Some("`hankweave approve` answers".to_owned());
+        assert_eq!(
+            silent(asking(), how_to_answer).press(Some(b'y')),
+            PromptKey::Ignored
+        );
         let open = silent(asking(), None);
         assert_eq!(open.press(Some(b't')), PromptKey::Ignored);
         assert_eq!(open.press(None), PromptKey::Ignored);

@@ -24,7 +24,7 @@ const MOST_NAMED: usize = 12;
 /// User's choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecoveryChoice {
-    /// Continue there.
+    /// Continue with this recovery.
     Recover(Recovery),
     /// Do nothing.
     Nothing,
@@ -37,6 +37,7 @@ pub(crate) fn can_ask() -> bool {
 
 /// Question where the next run shall continue.
 pub(crate) struct RecoveryQuestion {
+    /// The codon that failed, crashed or was stopped.
     trouble: UnfinishedCodon,
     offers: Vec<RecoveryOption>,
 }
@@ -102,6 +103,7 @@ impl RecoveryQuestion {
     }
 }
 
+/// Prints a question, wrapped to the terminal.
 fn put(question: String) -> io::Result<()> {
     let lines = question
         .lines()
@@ -115,6 +117,7 @@ struct RecoveryOption {
     recovery: Recovery,
     /// Name of the recovery in `--recover`.
     name: &'static str,
+    /// Effect in words.
     what: String,
 }
 
@@ -132,7 +135,7 @@ fn taken_back(files: &RestorePlan) -> String {
     }
 }
 
-/// Returns the choices. An impossible one is not offered.
+/// Returns the possible choices, with the default first if that is the crash point.
 fn offers(trouble: &UnfinishedCodon, files: Option<&RestorePlan>) -> Vec<RecoveryOption> {
     let codon = &trouble.codon;
     let kept = match trouble.crashed {

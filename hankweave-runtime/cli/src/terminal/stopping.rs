@@ -12,7 +12,8 @@ use hankweave_runtime::{Shutdown, StopCause};
 
 use crate::terminal::screen::print_stderr;
 
-/// Answers every request to stop on the screen, for as long as the run lives.
+/// Prints a notice for each request to stop while the run lives: the first one, after which agents have `grace` to end, and a forced one. `count_down`
+/// shows on the screen how long the stop may still take.
 pub(crate) async fn answer(
     is_quiet: bool,
     shutdown: &Shutdown,

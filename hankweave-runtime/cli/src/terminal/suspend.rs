@@ -75,7 +75,7 @@ pub(crate) async fn answer(signals: io::Result<SuspendSignals>, keyboard: Option
     };
     loop {
         let is_asked = signals.asks().await;
-        // The view that has taken the whole screen handles it.
+        // The view that has the whole screen handles Ctrl+Z itself.
         if is_taken() {
             continue;
         }

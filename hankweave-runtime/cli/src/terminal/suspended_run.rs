@@ -1,12 +1,12 @@
-//! Run that is suspended, as by Ctrl+Z, for a client that follows it (S12).
+//! Run that is suspended, as by Ctrl+Z, as its clients and `status` see it (S12).
 
 use hankweave_core::time::Timestamp;
 
-/// Suspended run, as a client that follows it finds it: its server answers nothing.
+/// Suspended run. Its server answers nothing, so these facts come from the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SuspendedRun {
     pid: u32,
-    /// Time at which that was noticed, or the last sign of life before.
+    /// Last sign of life before the suspension, or the time at which the suspension was noticed.
     since: Timestamp,
 }
 
@@ -23,7 +23,7 @@ impl SuspendedRun {
         self.since
     }
 
-    /// Returns the time that durations are counted to: they stop with the run.
+    /// Returns the time up to which durations of a run count: now, or the time of its suspension.
     pub(crate) fn time(suspended: Option<Self>, now: Timestamp) -> Timestamp {
         suspended.map_or(now, |suspended| suspended.since.min(now))
     }

@@ -2,7 +2,7 @@
 
 use console::measure_text_width;
 
-/// Returns the words of a text. Text in backticks is one word if it fits into a line, so that it can be copied.
+/// Returns the words of a text for [`wrap`]. Text in backticks is one word if it fits into a line, so that it can be copied.
 fn words(text: &str, columns: usize) -> Vec<String> {
     let mut words = Vec::new();
     let mut quoted: Vec<&str> = Vec::new();
@@ -79,7 +79,7 @@ pub(crate) fn hanging(line: &str, columns: usize, indent: &str) -> Vec<String> {
     lines
 }
 
-/// Returns the words of a line, each with the blanks in front of it. Text between backticks is one word.
+/// Returns the words of a line for [`hanging`], each with the number of blanks in front of it. Text between backticks is one word.
 fn whole_words(line: &str) -> Vec<(usize, &str)> {
     let (mut words, mut rest) = (Vec::new(), line);
     while let Some(start) = rest.find(|c: char| !c.is_whitespace()) {
@@ -98,7 +98,7 @@ fn whole_words(line: &str) -> Vec<(usize, &str)> {
     words
 }
 
-/// Breaks the lines of a text that are wider than a terminal of this many columns, below their own start.
+/// Breaks the lines of a text that are wider than `columns`; the further lines of each are indented by two more than its start.
 pub(crate) fn broken(text: &str, columns: usize) -> String {
     let mut whole = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {

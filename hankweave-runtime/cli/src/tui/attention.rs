@@ -14,10 +14,11 @@ use crate::terminal::suspended_run::SuspendedRun;
 pub(super) struct Viewer {
     /// Name of this client at the server.
     pub(super) client: String,
+    /// Whether the token of this client may command the run.
     pub(super) may_command: bool,
-    /// Suspension of the run.
+    /// Suspension of the run, if it is suspended.
     pub(super) suspended: Option<SuspendedRun>,
-    /// Why no event comes any more.
+    /// Why no event arrives any more; `None` while connected.
     pub(super) gone: Option<String>,
     /// Command that shows how an interrupted run continues.
     pub(super) status: Option<String>,
@@ -72,7 +73,7 @@ impl Viewer {
         }
     }
 
-    /// Returns what a person has to do, else what was answered last or comes next.
+    /// Returns what the user has to do, or else the last answer, or what comes next.
     pub(super) fn task(&self, view: &RunView) -> Option<String> {
         if let Some(suspended) = self.suspended.filter(|_| self.gone.is_none()) {
             return Some(format!("{}; q leaves", suspended.how_to_continue()));

@@ -7,7 +7,7 @@ use hankweave_core::id::CheckpointSha;
 use crate::checkpoints::compare_file;
 use crate::terminal::screen::SafeText;
 
-/// The most lines that are kept.
+/// The most lines that are shown.
 const LINES: usize = 5_000;
 
 /// Returns the lines of the difference, or one that says why there are none.

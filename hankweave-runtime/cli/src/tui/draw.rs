@@ -23,25 +23,25 @@ use crate::terminal::report::{money, progress, style_of_attempt, tokens, worked}
 use crate::terminal::screen::local_time;
 use crate::terminal::wrap::wrap;
 
-/// Least number of columns for the plan next to the part.
+/// Least number of columns for the plan and, next to it, the chosen part (transcript, files, costs or sentinels). With fewer there is no plan.
 const WIDE: u16 = 72;
 
-/// Least number of columns of the plan next to the part.
+/// Least width of the plan, in columns.
 const LEAST_PLAN: u16 = 28;
 
-/// Columns of the costs next to a title.
+/// Columns of time, tokens and cost after a title.
 const COSTS: usize = 31;
 
-/// Columns of the number of changed files, where there is room for them.
+/// Columns of the number of changed files, which is shown only where there is room.
 const CHANGED: usize = 18;
 
 /// Columns of the plan for a mark and a time.
 const FIGURES: usize = 10;
 
-/// Least number of columns for the names of all parts.
+/// Least width at which all parts are named, in columns.
 const NARROW: usize = 65;
 
-/// Row of the attempts that count no longer.
+/// Title of the row of the attempts that no longer count.
 const UNDONE: &str = "undone or run again";
 
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
@@ -50,7 +50,7 @@ const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const WARN: Style = Style::new().fg(style::Color::Yellow);
 const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
 
-/// Most lines of the sentences at the top.
+/// Most lines at the top: the state of the run and the user's task.
 const TOP: usize = 6;
 
 /// Draws everything at `now`.
@@ -96,7 +96,7 @@ pub(super) fn draw(
     draw_front(frame, view, middle);
 }
 
-/// Returns the state of the run, and what the user has to do.
+/// Returns the state of the run, and below it what the user has to do, which gets its room first.
 fn top_lines(model: &RunModel, viewer: &Viewer, width: usize, now: Timestamp) -> Vec<Line<'static>> {
     let is_asked = viewer.prompt.question().is_some();
     let state = if is_asked { WARN } else { BOLD };
@@ -130,7 +130,7 @@ fn tabs(view: &View, width: usize) -> Line<'static> {
     Line::from(spans)
 }
 
-/// Returns as many rows as fit, with the running one among them.
+/// Returns as many rows of the plan as fit, with the running codon among them.
 fn plan_lines(model: &RunModel, area: Rect, now: Timestamp) -> Vec<Line<'static>> {
     let height = usize::from(area.height);
     let (at, _) = model.view.position();
@@ -145,7 +145,7 @@ fn plan_lines(model: &RunModel, area: Rect, now: Timestamp) -> Vec<Line<'static>
         .collect()
 }
 
-/// Columns of the longest title.
+/// Returns the width of the longest title.
 fn widest<'v>(rows: impl Iterator<Item = CodonRow<'v>>) -> usize {
     rows.map(|row| measure_text_width(&row.title))
         .max()
@@ -161,7 +161,7 @@ fn plan_line(row: &CodonRow<'_>, width: usize, is_asked: bool, now: Timestamp) -
     let (mark, style) = match row.attempt {
         _ if is_asked => ("?", WARN),
         None => ("·", DIM),
-        Some((_, attempt)) => (mark(attempt.state), of(style_of_attempt(attempt.state))),
+        Some((_, attempt)) => (mark(attempt.state), to_ratatui(style_of_attempt(attempt.state))),
     };
     let time = row.time(now);
     let title = padded(&row.title, width.saturating_sub(FIGURES));
@@ -191,7 +191,7 @@ fn transcript(view: &View, model: &RunModel) -> Vec<Line<'static>> {
     let lines = model.transcript.from(top).take(view.height);
     let drawn = lines.map(|(number, line)| {
         let text: String = line.text.chars().skip(view.left).collect();
-        let mut style = of(line.style);
+        let mut style = to_ratatui(line.style);
         if holds(&line.text, &view.needle) {
             style = style.add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
         }
@@ -318,16 +318,16 @@ fn draw_front(frame: &mut Frame<'_>, view: &View, area: Rect) {
             "y means it, any other key does nothing",
             vec![Line::from(question.clone())],
         ),
-        Overlay::Places(places, at) => {
+        Overlay::Checkpoints(checkpoints, at) => {
             let room = usize::from(area.height.saturating_sub(2)).max(1);
             let first = at.saturating_sub(room - 1);
-            let lines = places.iter().enumerate().skip(first).take(room);
-            let lines = lines.map(|(number, place)| {
-                let (name, kind) = (&place.codon_name, place.checkpoint_type);
+            let lines = checkpoints.iter().enumerate().skip(first).take(room);
+            let lines = lines.map(|(number, checkpoint)| {
+                let (name, kind) = (&checkpoint.codon_name, checkpoint.checkpoint_type);
                 let line = format!(
                     "{}  {name} ({kind})  {}",
-                    place.sha.short(),
-                    local_time(place.timestamp)
+                    checkpoint.sha.short(),
+                    local_time(checkpoint.timestamp)
                 );
                 Line::styled(line, if number == *at { CHOSEN } else { Style::new() })
             });
@@ -342,19 +342,19 @@ fn draw_front(frame: &mut Frame<'_>, view: &View, area: Rect) {
             (name.as_str(), lines.collect())
         }
     };
-    let is_whole = matches!(view.front, Overlay::Differences(..) | Overlay::Places(..));
+    let is_whole = matches!(view.front, Overlay::Differences(..) | Overlay::Checkpoints(..));
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2);
-    let place = match is_whole {
+    let front_area = match is_whole {
         true => area,
         // A question may need several lines.
         false => centred(area, height.max(6)),
     };
     let block = Block::bordered().title(format!(" {title} "));
-    frame.render_widget(Clear, place);
+    frame.render_widget(Clear, front_area);
     let text = Paragraph::new(lines).block(block);
     match is_whole {
-        true => frame.render_widget(text, place),
-        false => frame.render_widget(text.wrap(Wrap { trim: false }), place),
+        true => frame.render_widget(text, front_area),
+        false => frame.render_widget(text.wrap(Wrap { trim: false }), front_area),
     }
 }
 
@@ -378,8 +378,8 @@ fn centred(area: Rect, height: u16) -> Rect {
     }
 }
 
-/// Converts a style of ours to one of ratatui's.
-fn of(ours: anstyle::Style) -> Style {
+/// Converts a style of anstyle to one of ratatui.
+fn to_ratatui(ours: anstyle::Style) -> Style {
     let mut of = Style::new();
     if let Some(Color::Ansi(colour)) = ours.get_fg_color() {
         of = of.fg(match colour {

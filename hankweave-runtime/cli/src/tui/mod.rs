@@ -1,4 +1,5 @@
-//! A live run on the whole screen (`attach --tui`): plan, transcript, files, costs, sentinels, and keys that command it (CLI-35).
+//! A live run on the whole screen (`attach --tui`, or `t` at a run): plan, transcript, files, costs, sentinels, and keys that command the run (CLI-35).
+//! [`watch()`] passes events to the model, keys to the view, and lets `draw` show both.
 
 mod attention;
 mod differences;
@@ -35,18 +36,18 @@ use crate::terminal::suspended_run::SuspendedRun;
 /// Interval at which the screen is drawn again while anything changes; a clock on it continues as well.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Note to a person whose token commands nothing.
+/// Note to a user whose token may not command.
 const READING: &str = "this token may only read: no key commands the run";
 
-/// Largest number of actions of keys that are under way at once.
+/// Most commands and comparisons that are under way at once.
 const MOST_TASKS: usize = 64;
 
 /// Why the screen was left.
 #[derive(Debug)]
 pub(crate) enum ExitReason {
-    /// The person left, or the program was interrupted.
+    /// A key or Ctrl+C left the screen.
     ByKey,
-    /// The program is to end.
+    /// SIGTERM.
     Terminated,
     /// The terminal was closed.
     HungUp,
@@ -65,36 +66,36 @@ pub(crate) struct TuiContext {
     pub(crate) status: Option<String>,
     /// Function that describes the outcome of a command.
     pub(crate) words: Option<fn(&DirectPayload) -> String>,
-    /// Time that the screen of a run that has ended waits for a key; for ever when absent.
+    /// Time that the screen of an ended run waits for a key; `None` for no limit.
     pub(crate) patience: Option<Duration>,
 }
 
-/// Shows the run until it ends or the user leaves. `client` begins with the first event.
+/// Shows the run until the user leaves, or some time after its end. `client` must get all events from the first on.
 ///
 /// # Errors
 ///
-/// When the terminal cannot be drawn on, or cannot be watched.
-pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Result<ExitReason> {
+/// When the terminal cannot be drawn on, or its keys or signals cannot be watched.
+pub(crate) async fn watch(client: &mut Client, mut context: TuiContext) -> io::Result<ExitReason> {
     let Some(keyboard) = Keyboard::of_stdin() else {
         return Err(io::Error::other("the standard input is no terminal"));
     };
     let mut screen = FullScreen::take()?;
-    let mut watched = App {
-        model: RunModel::new(std::mem::take(&mut known.view)),
+    let mut app = App {
+        model: RunModel::new(std::mem::take(&mut context.view)),
         view: View::default(),
         viewer: Viewer {
             client: client.session().client_id.clone(),
             may_command: client.session().mode == Mode::ReadAndWrite,
-            status: known.status.take(),
+            status: context.status.take(),
             ..Viewer::default()
         },
         commands: client.commands(),
         tasks: JoinSet::new(),
-        known,
+        context,
     };
-    watched.follow();
-    if !watched.viewer.may_command {
-        READING.clone_into(&mut watched.view.message);
+    app.follow();
+    if !app.viewer.may_command {
+        READING.clone_into(&mut app.view.message);
     }
     let mut ended = None;
     let mut tick = tokio::time::interval(TICK);
@@ -102,7 +103,7 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
     let (mut suspending, mut terminated) = (SuspendSignals::new()?, signal(SignalKind::terminate())?);
     let (mut hung_up, mut interrupted) = (signal(SignalKind::hangup())?, signal(SignalKind::interrupt())?);
     let (suspensions, mut suspension) = watch::channel(None);
-    let execution = watched.known.execution.clone();
+    let execution = app.context.execution.clone();
     let mut watcher = std::pin::pin!(watch_suspension(execution.as_deref(), |found| {
         suspensions.send_replace(found);
     }));
@@ -110,7 +111,7 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
     let mut leaves_at: Option<Instant> = None;
     let mut pressed = std::pin::pin!(keyboard.key());
     loop {
-        // Every arm is cancel safe: the pending look for a key is only borrowed.
+        // Every arm is cancel safe; the pending wait for a key is only borrowed.
         tokio::select! {
             biased;
             _ = terminated.recv() => return Ok(ExitReason::Terminated),
@@ -127,8 +128,8 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
                 screen.take_again()?;
             }
             never = &mut watcher => match never {},
-            Ok(()) = suspension.changed() => watched.viewer.suspended = *suspension.borrow_and_update(),
-            _ = tick.tick() => if screen.draw(|frame| watched.draw(frame)).is_err() {
+            Ok(()) = suspension.changed() => app.viewer.suspended = *suspension.borrow_and_update(),
+            _ = tick.tick() => if screen.draw(|frame| app.draw(frame)).is_err() {
                 return Ok(ExitReason::HungUp);
             },
             key = &mut pressed => {
@@ -136,32 +137,32 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
                     return Ok(ExitReason::HungUp);
                 };
                 if key.is_some() && ended.is_some() {
-                    leaves_at = watched.leaves_at();
+                    leaves_at = app.leaves_at();
                 }
                 let decoded = keys.press(key);
                 if key.is_none() && decoded.is_none() {
-                    watched.pause();
+                    app.pause();
                 }
-                if decoded.is_some_and(|key| watched.press(key)) {
+                if decoded.is_some_and(|key| app.press(key)) {
                     return Ok(ended.map_or(ExitReason::ByKey, ExitReason::Ended));
                 }
-                // The next look starts only here: keys after the one that leaves the screen belong to the next reader.
+                // The next wait starts only here: keys after the one that leaves the screen belong to the next reader.
                 pressed.set(keyboard.key());
             }
-            Some(done) = watched.tasks.join_next(), if !watched.tasks.is_empty() => watched.done(done),
+            Some(result) = app.tasks.join_next(), if !app.tasks.is_empty() => app.show_result(result),
             message = client.next(), if ended.is_none() => match message {
-                Ok(message) => watched.handle_message(message),
-                // The user continues reading.
+                Ok(message) => app.handle_message(message),
+                // The screen stays, so that the user can read on.
                 Err(why) => {
-                    let words = match (&why, &watched.known.execution) {
-                        // Its journal has the rest.
+                    let words = match (&why, &app.context.execution) {
+                        // No failure: the journal has the events that did not arrive.
                         (Disconnected::Incomplete { .. }, Some(_)) => "the process of the run no longer exists".to_owned(),
                         _ => why.to_string(),
                     };
-                    watched.view.message = format!("{words}; q leaves");
-                    watched.viewer.prompt.withdraw();
-                    watched.viewer.gone = Some(words);
-                    leaves_at = watched.leaves_at();
+                    app.view.message = format!("{words}; q leaves");
+                    app.viewer.prompt.withdraw();
+                    app.viewer.gone = Some(words);
+                    leaves_at = app.leaves_at();
                     ended = Some(why);
                 }
             },
@@ -169,22 +170,26 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
     }
 }
 
-/// Outcome of a key's command.
+/// Outcome of a command or a comparison that a key has started.
 #[derive(Debug)]
 enum ActionResult {
     Nothing,
+    /// Message for the user.
     Said(String),
+    /// Name of a file, and the lines of its differences.
     Compared(String, Vec<String>),
 }
 
+/// State of the screen.
 struct App {
     model: RunModel,
     view: View,
     viewer: Viewer,
     commands: CommandSender,
-    /// Commands of keys that are not done yet.
+    /// Commands and comparisons that are not done yet.
     tasks: JoinSet<ActionResult>,
-    known: TuiContext,
+    /// The context of the caller; its view and status command were moved into the fields above.
+    context: TuiContext,
 }
 
 /// Waits for a moment, if there is one.
@@ -198,7 +203,7 @@ async fn until(moment: Option<Instant>) {
 impl App {
     /// Returns the time at which the screen closes by itself if no key is pressed from now on.
     fn leaves_at(&self) -> Option<Instant> {
-        self.known
+        self.context
             .patience
             .and_then(|patience| Instant::now().checked_add(patience))
     }
@@ -213,7 +218,7 @@ impl App {
         );
     }
 
-    /// Lets the question follow the view. What was typed before it answers none.
+    /// Takes the question from the view. Keys typed before a question cannot answer it, so they are dropped.
     fn follow(&mut self) {
         if self.viewer.prompt.follow(&self.model.view) && self.viewer.prompt.question().is_some() {
             keyboard::forget_typed();
@@ -239,7 +244,7 @@ impl App {
         }
     }
 
-    /// Takes that no key came for a moment.
+    /// Called when no key came for a moment.
     fn pause(&mut self) {
         if let PromptKey::Answer(answer) = self.viewer.prompt.pause() {
             self.send(answer.into());
@@ -271,10 +276,10 @@ impl App {
         false
     }
 
-    /// Sends a command, and shows its outcome if that is known. The command ends with the connection.
+    /// Sends a command, and shows its outcome once that arrives.
     fn send(&mut self, command: Command) {
         let is_list = matches!(command, Command::CheckpointList { .. });
-        let (commands, words) = (self.commands.clone(), self.known.words);
+        let (commands, words) = (self.commands.clone(), self.context.words);
         self.start(async move {
             match (commands.send(command).await, words) {
                 (Ok(answer), Some(words)) if !is_list => ActionResult::Said(words(&answer)),
@@ -284,8 +289,10 @@ impl App {
         });
     }
 
+    /// Compares a file with the checkpoint at the start of the newest attempt.
     fn compare(&mut self, path: String) {
-        let (Some(execution), Some(base)) = (self.known.execution.clone(), self.model.base().cloned()) else {
+        let (Some(execution), Some(base)) = (self.context.execution.clone(), self.model.base().cloned())
+        else {
             "the differences are told where the files are".clone_into(&mut self.view.message);
             return;
         };
@@ -303,8 +310,8 @@ impl App {
         }
     }
 
-    fn done(&mut self, done: Result<ActionResult, JoinError>) {
-        match done {
+    fn show_result(&mut self, result: Result<ActionResult, JoinError>) {
+        match result {
             Ok(ActionResult::Said(said)) => self.view.message = said,
             Ok(ActionResult::Compared(name, lines)) => self.view.show(name, lines),
             Ok(ActionResult::Nothing) => {}

@@ -1,4 +1,4 @@
-//! Model of a run: its view, and the transcript next to it. Both are bounded.
+//! Model of a run for the screen: the view that every screen draws, and a transcript of what agents say and do. Both are bounded.
 
 use anstyle::{AnsiColor, Style};
 use hankweave_core::event::StateEvent;
@@ -17,18 +17,18 @@ use crate::terminal::screen::{local_time, with_local_times};
 pub(super) struct RunModel {
     pub(super) view: RunView,
     pub(super) transcript: Ring,
-    /// Codon that spoke last in the transcript.
+    /// Codon of the last lines in the transcript; another codon gets a head line.
     speaker: Option<CodonId>,
 }
 
-/// One codon of the plan, with an attempt of it.
+/// Row of a codon of the plan with one of its attempts.
 #[derive(Debug)]
 pub(super) struct CodonRow<'v> {
     pub(super) id: &'v str,
     pub(super) title: String,
-    /// `None` before it has begun.
+    /// `None` before the codon has started.
     pub(super) attempt: Option<(AttemptKey, &'v AttemptView)>,
-    /// Its agent works.
+    /// Whether the agent works on this attempt.
     is_working: bool,
 }
 
@@ -47,7 +47,7 @@ impl RunModel {
         self.add_transcript(&entry.event, entry.timestamp);
     }
 
-    /// Codons of the plan in order, each with its newest attempt.
+    /// Returns the codons of the plan in order, each with its newest attempt.
     pub(super) fn rows(&self) -> impl Iterator<Item = CodonRow<'_>> {
         let items = self
             .view
@@ -62,7 +62,7 @@ impl RunModel {
         })
     }
 
-    /// Returns all attempts that are shown one by one, in the order of the plan.
+    /// Returns all attempts of all codons, in the order of the plan.
     pub(super) fn attempts(&self) -> impl Iterator<Item = CodonRow<'_>> {
         let items = self
             .view
@@ -108,11 +108,11 @@ impl RunModel {
         self.attempts().max_by_key(CodonRow::started)
     }
 
-    /// Files that have changed since the newest attempt began, by path.
+    /// Returns the files that have changed since the newest attempt started, by path.
     pub(super) fn files(&self) -> impl Iterator<Item = (&String, &ChangedFile)> {
-        let began = self.newest().and_then(|row| row.started().0).unwrap_or_default();
+        let start_seq = self.newest().and_then(|row| row.started().0).unwrap_or_default();
         let files = self.view.files.newest.iter();
-        files.filter(move |(_, file)| file.seq > began)
+        files.filter(move |(_, file)| file.seq > start_seq)
     }
 
     /// Returns the checkpoint of the files at the start of the newest attempt.
@@ -124,7 +124,7 @@ impl RunModel {
         checkpoint.or(self.view.files.base.as_ref())
     }
 
-    /// Adds to the transcript what an event says.
+    /// Adds the lines of an event to the transcript.
     fn add_transcript(&mut self, event: &Event, at: Timestamp) {
         let Some(codon) = codon_of(event) else {
             let words = match event {
@@ -158,7 +158,7 @@ impl RunModel {
 }
 
 impl CodonRow<'_> {
-    /// Orders attempts by their start; those of a state document have no event.
+    /// Returns the number and time of the event that started the attempt, to order attempts. Those that came from a state document have no number.
     pub(super) fn started(&self) -> (Option<u64>, Option<Timestamp>) {
         self.attempt
             .map_or((None, None), |(_, attempt)| (attempt.seq, attempt.began))

@@ -1,11 +1,12 @@
-//! A transcript that forgets its beginning.
+//! Lines of a transcript: the newest ones, up to a limit; older ones are dropped.
 
 use std::collections::VecDeque;
 
 use anstyle::Style;
 
-/// The most lines, and the most bytes of all of them.
+/// The most lines.
 const LINES: usize = 20_000;
+/// The most bytes of all lines together.
 const BYTES: usize = 8 << 20;
 
 /// A line of the transcript.
@@ -15,12 +16,14 @@ pub(super) struct TranscriptRow {
     pub(super) style: Style,
 }
 
-/// The newest lines. Each has a number that it keeps, counted from 0.
+/// The newest lines. Each has a number that it keeps, counted from 0 for the first line ever.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
     lines: VecDeque<TranscriptRow>,
+    /// Length of all lines together.
     bytes: usize,
-    forgotten: usize,
+    /// Number of dropped lines.
+    dropped: usize,
 }
 
 impl Ring {
@@ -32,35 +35,35 @@ impl Ring {
                 return;
             };
             self.bytes -= oldest.text.len();
-            self.forgotten += 1;
+            self.dropped += 1;
         }
     }
 
-    /// Returns the number of the oldest line that is known.
+    /// Returns the number of the oldest line that was not dropped.
     pub(super) fn first(&self) -> usize {
-        self.forgotten
+        self.dropped
     }
 
     /// Returns the number of the next line.
     pub(super) fn end(&self) -> usize {
-        self.forgotten + self.lines.len()
+        self.dropped + self.lines.len()
     }
 
     /// Returns the lines from this number on.
     pub(super) fn from(&self, number: usize) -> impl Iterator<Item = (usize, &TranscriptRow)> {
-        let first = number.max(self.forgotten);
-        (first..).zip(self.lines.iter().skip(first - self.forgotten))
+        let first = number.max(self.dropped);
+        (first..).zip(self.lines.iter().skip(first - self.dropped))
     }
 
-    /// Returns the next line after `number` that contains `needle`, in any case of letters; from the beginning again if there is none.
+    /// Returns the number of the next line after `number` that contains `needle`, in any case of letters; if there is none, of the first one.
     pub(super) fn find(&self, needle: &str, number: usize) -> Option<usize> {
         let found = |(_, line): &(usize, &TranscriptRow)| holds(&line.text, needle);
-        let behind = self.from(number + 1).find(found);
-        let found = behind.or_else(|| self.from(0).find(found))?;
+        let after = self.from(number + 1).find(found);
+        let found = after.or_else(|| self.from(0).find(found))?;
         Some(found.0)
     }
 
-    /// Searches backwards.
+    /// Returns the number of the last line before `number` that contains `needle`; if there is none, of the last one of all.
     pub(super) fn find_back(&self, needle: &str, number: usize) -> Option<usize> {
         let mut before = None;
         let mut last = None;

@@ -1,4 +1,5 @@
-//! View: the visible part, the open question, and the effect of keys. Pure: a key's command for the run is returned.
+//! What the screen shows of a run: the chosen part, its scroll position, and what lies in front of it; and the effect of keys on these. A key's command
+//! for the run is returned, not sent.
 
 use hankweave_core::cost::Usd;
 use hankweave_core::time::Timestamp;
@@ -53,29 +54,31 @@ pub(super) enum Overlay {
     Help,
     /// The search text is being typed.
     Search(String),
-    /// Something is lost: `y` means it.
+    /// Question whether a command that loses something is meant; `y` sends the command.
     Question(String, Command),
-    /// The places to roll back to, newest first, and the one that is chosen.
-    Places(Vec<ListedCheckpoint>, usize),
-    /// The differences of one file, from this line on.
+    /// The checkpoints to roll back to, newest first, and the position of the chosen one.
+    Checkpoints(Vec<ListedCheckpoint>, usize),
+    /// Name of a file, the lines of its differences, and the first line on the screen.
     Differences(String, Vec<String>, usize),
 }
 
-/// Command of a key.
+/// What the caller does after a key.
 #[derive(Debug, PartialEq)]
 pub(super) enum ViewAction {
     Nothing,
     Send(Command),
-    /// The places to roll back to are to be asked for, and then [`View::offer`]ed.
+    /// Ask the run for its checkpoints and [`View::offer`] them.
     List,
-    /// The differences of this file are wanted, and then [`View::show`]n.
+    /// Compare this file and [`View::show`] the differences.
     Compare(String),
     Leave,
 }
 
+/// State of the screen apart from the run.
 #[derive(Debug, Default)]
 pub(super) struct View {
     pub(super) part: Pane,
+    /// Overlay in front of the part.
     pub(super) front: Overlay,
     /// The first line of the transcript on the screen; `None` follows its end.
     pub(super) top: Option<usize>,
@@ -83,8 +86,9 @@ pub(super) struct View {
     pub(super) left: usize,
     /// The chosen row of the other parts.
     pub(super) chosen: usize,
-    /// Search text, and the line where it was found.
+    /// Search text; empty before the first search.
     pub(super) needle: String,
+    /// Number of the line in which it was found.
     pub(super) found: Option<usize>,
     /// Outcome of the last command.
     pub(super) message: String,
@@ -96,14 +100,14 @@ impl View {
     /// Takes a key.
     pub(super) fn press(&mut self, key: Key, model: &RunModel) -> ViewAction {
         match std::mem::take(&mut self.front) {
-            Overlay::Nothing => self.choose(key, model),
+            Overlay::Nothing => self.press_on_part(key, model),
             Overlay::Help => ViewAction::Nothing,
-            Overlay::Search(needle) => self.typed(key, needle, model),
+            Overlay::Search(needle) => self.press_in_search(key, needle, model),
             Overlay::Question(_, command) => match key {
                 Key::Char('y' | 'Y') => ViewAction::Send(command),
                 _ => self.nothing_changed(),
             },
-            Overlay::Places(places, at) => self.place(key, places, at, model),
+            Overlay::Checkpoints(checkpoints, at) => self.press_on_checkpoints(key, checkpoints, at, model),
             Overlay::Differences(name, lines, at) => {
                 let step = self.step(key);
                 if let (Some(step), false) = (step, key == Key::Char('q')) {
@@ -116,11 +120,11 @@ impl View {
         }
     }
 
-    /// Offers places to roll back to, newest first.
-    pub(super) fn offer(&mut self, places: Vec<ListedCheckpoint>) {
-        match places.is_empty() {
+    /// Offers checkpoints to roll back to, newest first.
+    pub(super) fn offer(&mut self, checkpoints: Vec<ListedCheckpoint>) {
+        match checkpoints.is_empty() {
             true => "there is no checkpoint to roll back to".clone_into(&mut self.message),
-            false => self.front = Overlay::Places(places, 0),
+            false => self.front = Overlay::Checkpoints(checkpoints, 0),
         }
     }
 
@@ -143,7 +147,7 @@ impl View {
         })
     }
 
-    fn choose(&mut self, key: Key, model: &RunModel) -> ViewAction {
+    fn press_on_part(&mut self, key: Key, model: &RunModel) -> ViewAction {
         self.message.clear();
         if let Some(step) = self.step(key) {
             self.scroll(step, model);
@@ -204,11 +208,12 @@ impl View {
         end.saturating_sub(self.height.max(1)).max(first)
     }
 
-    fn typed(&mut self, key: Key, mut needle: String, model: &RunModel) -> ViewAction {
+    fn press_in_search(&mut self, key: Key, mut needle: String, model: &RunModel) -> ViewAction {
         match key {
             Key::Enter => {
                 (self.part, self.needle) = (Pane::Transcript, needle);
                 self.found = None;
+                // A new search starts at the newest line.
                 self.search(model, false);
                 return ViewAction::Nothing;
             }
@@ -221,7 +226,7 @@ impl View {
         ViewAction::Nothing
     }
 
-    /// Goes to the next line with what is searched for, or the one before.
+    /// Scrolls to the next line that has the search text, or with `ahead` unset to the previous one.
     fn search(&mut self, model: &RunModel, ahead: bool) {
         let ring = &model.transcript;
         let found = match ahead {
@@ -238,7 +243,7 @@ impl View {
         }
     }
 
-    /// Asks whether it is meant, and names what is lost.
+    /// Opens the question whether the command of a key is meant, which names what would be lost.
     fn ask(&mut self, order: char, model: &RunModel) {
         let running = model.running();
         let newest = model.newest();
@@ -288,33 +293,42 @@ impl View {
         }
     }
 
-    fn place(&mut self, key: Key, places: Vec<ListedCheckpoint>, at: usize, model: &RunModel) -> ViewAction {
+    fn press_on_checkpoints(
+        &mut self,
+        key: Key,
+        checkpoints: Vec<ListedCheckpoint>,
+        at: usize,
+        model: &RunModel,
+    ) -> ViewAction {
         if key == Key::Enter
-            && let Some(place) = places.get(at)
+            && let Some(checkpoint) = checkpoints.get(at)
         {
-            self.ask_back(place, model);
+            self.ask_rollback(checkpoint, model);
             return ViewAction::Nothing;
         }
         match self.step(key) {
             Some(step) => {
-                let at = at.saturating_add_signed(step).min(places.len().saturating_sub(1));
-                self.front = Overlay::Places(places, at);
+                let at = at
+                    .saturating_add_signed(step)
+                    .min(checkpoints.len().saturating_sub(1));
+                self.front = Overlay::Checkpoints(checkpoints, at);
                 ViewAction::Nothing
             }
             None => self.nothing_changed(),
         }
     }
 
-    fn ask_back(&mut self, place: &ListedCheckpoint, model: &RunModel) {
+    /// Opens the question whether to roll back to a checkpoint, which names the attempts that would be undone.
+    fn ask_rollback(&mut self, checkpoint: &ListedCheckpoint, model: &RunModel) {
         let now = model.view.at.unwrap_or(Timestamp::from_millis(0));
-        let Some(checkpoint_sha) = ShaPrefix::new(place.sha.as_str()) else {
+        let Some(checkpoint_sha) = ShaPrefix::new(checkpoint.sha.as_str()) else {
             "this checkpoint has no name to roll back to".clone_into(&mut self.message);
             return;
         };
-        let place_at = model.view.newest_attempt(&place.codon_id);
-        let place_at = place_at.map(|(_, attempt)| (attempt.seq, attempt.began));
+        let kept = model.view.newest_attempt(&checkpoint.codon_id);
+        let kept_start = kept.map(|(_, attempt)| (attempt.seq, attempt.began));
         let mut lost: Vec<CodonRow<'_>> = model.attempts().collect();
-        lost.retain(|row| place_at.is_some_and(|place| row.started() > place));
+        lost.retain(|row| kept_start.is_some_and(|start| row.started() > start));
         lost.sort_by_key(CodonRow::started);
         let names: Vec<&str> = lost.iter().take(5).map(|row| row.title.as_str()).collect();
         let more = lost.len().saturating_sub(names.len());
@@ -340,7 +354,7 @@ impl View {
         };
         let question = format!(
             "Roll back to {} ({})? {what}. The files as they are now are kept in a checkpoint.",
-            place.codon_name, place.checkpoint_type
+            checkpoint.codon_name, checkpoint.checkpoint_type
         );
         let auto_restart = false;
         let command = Command::RollbackToCheckpoint {
@@ -455,14 +469,14 @@ mod tests {
     fn going_back_names_the_codons_that_are_lost_with_what_they_cost() {
         let ended = Some(AttemptState::Completed);
         let model = model(&[ended, ended, ended, None]);
-        let place = |codon: &str| -> ListedCheckpoint {
+        let checkpoint = |codon: &str| -> ListedCheckpoint {
             serde_json::from_value(json!({"codonId": codon, "codonName": format!("Name of {codon}"), "checkpointType": "completed",
                 "sha": format!("{:040x}", 7), "status": "completed", "timestamp": "2026-01-04T12:00:00.000Z"}))
             .unwrap()
         };
         let mut view = View::default();
         assert_eq!(press(&mut view, &model, "b"), ViewAction::List);
-        view.offer(vec![place("c3"), place("c1")]);
+        view.offer(vec![checkpoint("c3"), checkpoint("c1")]);
         press(&mut view, &model, "j\n");
         let asked = question(&view);
         assert!(

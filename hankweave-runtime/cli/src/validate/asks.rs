@@ -1,4 +1,4 @@
-//! What a codon and a loop ask for besides limits and programs, in words.
+//! Terms of a codon or a loop besides limits and programs, a line each: what its agent must do and may do, and what happens at a failure.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::terminal::report::counted;
 
-/// Returns a line for each thing that a codon asks for.
+/// Returns a line for each term of a codon.
 pub(super) fn of_codon(hank: &Hank, codon: &CodonConfig, prices: &Prices) -> Vec<String> {
     let list = |what: &str, patterns: &[String]| {
         (!patterns.is_empty()).then(|| format!("{what} {}", patterns.join(", ")))
@@ -24,7 +24,7 @@ pub(super) fn of_codon(hank: &Hank, codon: &CodonConfig, prices: &Prices) -> Vec
         .iter()
         .flat_map(|item| item.copy.clone())
         .collect();
-    // Those that redirect programs have a line of their own.
+    // Variables that redirect programs have lines of their own in the tree.
     let redirects = redirecting_variables(codon);
     let variables = codon
         .env
@@ -71,7 +71,7 @@ pub(super) fn of_codon(hank: &Hank, codon: &CodonConfig, prices: &Prices) -> Vec
     asked
 }
 
-/// Returns how the agent of a codon works, where the hank says it.
+/// Returns a line for each option of the codon's agent.
 fn of_agent(hank: &Hank, codon: &CodonConfig) -> Vec<String> {
     let options = hank.agent_options(codon);
     let access = options.permissions.as_ref().map(|access| {
@@ -121,7 +121,7 @@ fn of_check(check: &Check) -> String {
     }
 }
 
-/// Returns the agents that take the codon over, with the prices of a million tokens.
+/// Returns the fallbacks of the codon in words, with the prices of a million tokens.
 fn fallbacks(hank: &Hank, codon: &CodonConfig, prices: &Prices) -> Option<String> {
     let list = AgentList::of(hank, codon)?;
     let entries = list.entries().skip(1).map(|agent| match agent {
@@ -172,7 +172,7 @@ pub(crate) fn until(found: &LoopConfig) -> String {
     }
 }
 
-/// Returns a line for each thing that a loop asks for.
+/// Returns a line for each term of a loop.
 pub(crate) fn of_loop(found: &LoopConfig) -> Vec<String> {
     let is_checked = matches!(found.terminate_on, TerminateOn::UntilCheckPasses { .. });
     let is_asked = is_checked || found.stalled_after.is_some();

@@ -40,7 +40,7 @@ pub(super) fn of_hank(hank: &Hank) -> Option<&ContainerBudget> {
     hank.overrides.as_ref()?.budget.as_ref()
 }
 
-/// Returns the limits of the whole hank in words, which pause its run unless it says otherwise.
+/// Returns the limits of the whole hank in words. Unless the hank says otherwise, the run pauses at them.
 pub(super) fn of_whole(hank: &Hank) -> Option<String> {
     let budget = of_hank(hank)?;
     let on_exceeded = budget.on_exceeded.or(Some(OnExceeded::Pause));

@@ -19,10 +19,10 @@ use crate::settings::Flags;
 use crate::state::read_execution;
 use crate::terminal::exit::{CliError, CliErrorKind};
 
-/// Keys of a codon that a plan has as the hank has them: settings and rehearsals change others.
+/// Keys of a codon that neither settings nor rehearsals change in the plan: a difference in them means that hank.json was edited.
 const WRITTEN: [&str; 5] = ["promptText", "promptFile", "check", "budget", "rigSetup"];
 
-/// Returns what the hank that ran last in this directory says of a codon; `None` when it has no such codon.
+/// Describes a codon of the hank that ran last in this directory; `None` if that hank has no such codon.
 pub(crate) fn describe(execution: &Path, codon: &CodonId) -> Result<Option<CodonDescription>, CliError> {
     let dir = ExecutionDir::new(execution.to_owned());
     let loaded = inspect::last_hank(&RealDisk, &dir).map_err(|error| hank_failure(&error))?;
@@ -73,6 +73,7 @@ fn description(
     }
 }
 
+/// Whether hank.json has another codon now than the plan.
 fn is_changed(planned: &PlannedCodon, config: &CodonConfig) -> bool {
     let written = PlannedCodon::from(config);
     let is_other = |key: &&str| planned.as_json().get(*key) != written.as_json().get(*key);

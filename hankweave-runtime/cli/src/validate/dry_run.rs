@@ -1,4 +1,4 @@
-//! `hankweave run --dry-run`
+//! `hankweave run --dry-run`: shows a hank as `validate` does, and the codon with which a run would start or continue, and its limits.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -28,30 +28,30 @@ use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::output;
 use crate::terminal::report::duration;
 
-/// Shows what the run would do, from where, and within which limits; ends as the run would end that does not start (CLI-29).
+/// Shows what a run would do, from where, and within which limits. The exit code is that of the run if that would be refused (CLI-29).
 pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError> {
     let continues = |state: &HankweaveState| !args.new && !is_rehearsal(state);
-    let looked = load_input(&args.hank, &args.settings, &|work| {
+    let input = load_input(&args.hank, &args.settings, &|work| {
         read_execution(work).ok().filter(continues)
     })?;
-    let (execution, state) = (&looked.work, &looked.state);
+    let (execution, state) = (&input.work, &input.state);
     let recovery = args.recover.map(Recovery::from);
-    let changes = match (state, &looked.loaded.hank) {
+    let changes = match (state, &input.loaded.hank) {
         (Some(state), Some(hank)) if args.replan => PlanChanges::anew(state, hank, recovery),
         (Some(state), Some(hank)) => PlanChanges::of(state, hank, recovery),
         _ => PlanChanges::default(),
     };
     let outlook = state
         .as_ref()
-        .and_then(|state| Some((state, outlook(execution, state, looked.loaded.hank.as_ref())?)));
+        .and_then(|state| Some((state, outlook(execution, state, input.loaded.hank.as_ref())?)));
     let next = match outlook {
-        None => first(&looked),
+        None => first_codon(&input),
         Some(_) if !changes.misfits.is_empty() => "refused: hank.json does not fit the plan".to_owned(),
         Some(_) if args.replan || changes.is_fresh => match &changes.next {
             Some(next) => format!("next: {next}"),
             None => "nothing is left to do".to_owned(),
         },
-        Some((state, outlook)) => recorded(execution, state, outlook, args),
+        Some((state, outlook)) => continuation(execution, state, outlook, args),
     };
     let money = state.as_ref().map_or_else(MoneyView::default, |state| {
         let money = RunView::of_state(state, &thread::build(state, None, None), 0).money;
@@ -62,23 +62,23 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliEr
         }
     });
     if global.json() {
-        let mut document = looked.as_json();
+        let mut document = input.as_json();
         document["next"] = json!(next);
         document["planChanges"] = json!(changes);
         document["limits"] = json!({
-            "maxDollars": looked.ceiling.max_dollars,
-            "maxTimeSeconds": looked.ceiling.max_time.map(|time| time.as_secs_f64()),
+            "maxDollars": input.ceiling.max_dollars,
+            "maxTimeSeconds": input.ceiling.max_time.map(|time| time.as_secs_f64()),
             "spentDollars": money.counted(),
             "spentIsLowerBound": money.at_least,
         });
         output::print_json(&document)?;
     } else {
-        let mut text = looked.as_text();
+        let mut text = input.as_text();
         let is_left = state.as_ref().is_none_or(|state| {
             let thread = thread::build(state, None, None);
             thread.next_codon_id.is_some() || thread.failed || thread.has_running_codon
         });
-        let limits = limits(looked.ceiling, looked.own, (money, is_left));
+        let limits = limits(input.ceiling, input.own, money, is_left);
         // Writing to a text cannot fail.
         let _ = changes.write(&mut text);
         let _ = text.styled(Style::new().bold(), next);
@@ -89,13 +89,14 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliEr
         output::print_lines(text)?;
     }
     Ok(match changes.misfits.is_empty() {
-        true => ending(&looked),
+        true => exit_code(&input),
         false => ExitCode::from(CliErrorKind::Input.code()),
     })
 }
 
-/// Describes the next codon, and how a run gets past a failure or crash. While a process holds the directory, says that a run is refused.
-fn recorded(execution: &Path, state: &HankweaveState, outlook: String, args: &RunArgs) -> String {
+/// Describes the next codon (`outlook`), and how a run continues after a failure or crash. While a process holds the directory, says that a run is
+/// refused.
+fn continuation(execution: &Path, state: &HankweaveState, outlook: String, args: &RunArgs) -> String {
     if let Some(holder) = holder(execution) {
         let question = question_there(execution).map_or_else(String::new, |question| format!(": {question}"));
         return format!(
@@ -109,7 +110,7 @@ fn recorded(execution: &Path, state: &HankweaveState, outlook: String, args: &Ru
         true => outlook,
         false if args.recover.is_some() => outlook,
         false => {
-            // As `status` says it of the command without `--recover`.
+            // The effect that `status` names for the command without `--recover`.
             let ways = status::ways_on(execution, state);
             let plain = ways
                 .into_iter()
@@ -119,15 +120,16 @@ fn recorded(execution: &Path, state: &HankweaveState, outlook: String, args: &Ru
     }
 }
 
-/// Describes the first run, where nothing is recorded that counts.
-fn first(looked: &ValidationInput) -> String {
-    let plan = looked.loaded.hank.as_ref().map(initial_plan);
+/// Describes the first codon of a run that continues no record.
+fn first_codon(input: &ValidationInput) -> String {
+    let plan = input.loaded.hank.as_ref().map(initial_plan);
     let first = plan.as_ref().and_then(|plan| plan.first());
     first.map_or_else(String::new, |entry| format!("next: {}", entry.codon_id))
 }
 
-/// `$5.0000, of which $1.2400 is used (in place of $2.0000 in the hank), and 15m`
-fn limits(ceiling: Ceiling, own: Ceiling, (money, is_left): (MoneyView, bool)) -> String {
+/// Returns `$5.0000, of which $1.2400 is used (in place of $2.0000 in the hank), and 15m`. `own` has the limits of the hank; with `is_left` a codon is
+/// left to run.
+fn limits(ceiling: Ceiling, own: Ceiling, money: MoneyView, is_left: bool) -> String {
     let dollars = ceiling
         .max_dollars
         .map(|most| match money.counted() == Usd::ZERO && !money.at_least {
@@ -154,7 +156,7 @@ fn limits(ceiling: Ceiling, own: Ceiling, (money, is_left): (MoneyView, bool)) -
     }
 }
 
-/// Adds the limit of the hank itself, where another one takes its place.
+/// Adds the limit of the hank itself to the words for the limit in force, if they differ.
 fn in_place_of<T: PartialEq>(
     words: String,
     limit: Option<T>,
@@ -168,12 +170,12 @@ fn in_place_of<T: PartialEq>(
 }
 
 /// Returns the exit code of a run that would be refused, or success.
-fn ending(looked: &ValidationInput) -> ExitCode {
-    let Some(hank) = looked.loaded.hank.as_ref().filter(|_| looked.is_valid()) else {
+fn exit_code(input: &ValidationInput) -> ExitCode {
+    let Some(hank) = input.loaded.hank.as_ref().filter(|_| input.is_valid()) else {
         return ExitCode::from(CliErrorKind::Input.code());
     };
     let requirements = missing_requirements(hank, &Environment::of_process(), &RealDisk);
-    match requirements.is_empty() && missing_agents(hank, &looked.drivers).is_empty() {
+    match requirements.is_empty() && missing_agents(hank, &input.drivers).is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(CliErrorKind::Failed.code()),
     }

@@ -1,4 +1,4 @@
-//! Limits of a task before its run starts, and where each comes from.
+//! Limits of a task before its run starts, each with its source.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::config;
 use crate::failures::load_hank;
 use crate::settings::{Configuration, SettingSource};
 
-/// Number of codons and loops whose limits are listed.
+/// Most codons and loops whose limits are listed.
 const LISTED: usize = 10;
 
 /// Limits of the next attempt of a task, as a worker on this machine finds them.
@@ -26,9 +26,9 @@ pub(crate) struct TaskLimits {
 
 impl TaskLimits {
     /// Returns the limits of a task; `None` where its hank or its settings cannot be read here.
-    pub(crate) fn of(order: &TaskSpec) -> Option<Self> {
-        let settings = settings_of_run(&order.hank, &order.arguments).ok()?;
-        let hank = load_hank(&order.hank).ok()?.hank?;
+    pub(crate) fn of(spec: &TaskSpec) -> Option<Self> {
+        let settings = settings_of_run(&spec.hank, &spec.arguments).ok()?;
+        let hank = load_hank(&spec.hank).ok()?.hank?;
         let configuration = config::resolve_trusted(Some(&hank), &config::flags(&settings).ok()?).ok()?;
         Some(Self {
             total: total(&configuration),
@@ -36,15 +36,17 @@ impl TaskLimits {
         })
     }
 
-    /// Returns the limits of all attempts together; `None` where there is none.
+    /// Returns the limits of all attempts together in words; `None` without any.
     pub(crate) fn total(&self) -> Option<String> {
-        let of = |part: fn(&(String, String)) -> &String| {
-            let mut parts: Vec<&str> = self.total.iter().map(|limit| part(limit).as_str()).collect();
-            parts.dedup();
-            parts.join(" and ")
-        };
-        let (values, sources) = (of(|limit| &limit.0), of(|limit| &limit.1));
-        (!self.total.is_empty()).then(|| format!("{values}, all attempts together, from {sources}"))
+        if self.total.is_empty() {
+            return None;
+        }
+        let values: Vec<&str> = self.total.iter().map(|(value, _)| value.as_str()).collect();
+        let mut sources: Vec<&str> = self.total.iter().map(|(_, source)| source.as_str()).collect();
+        // Limits of money and time often have one source.
+        sources.dedup();
+        let (values, sources) = (values.join(" and "), sources.join(" and "));
+        Some(format!("{values}, all attempts together, from {sources}"))
     }
 
     /// Returns all limits, a line each.
@@ -64,6 +66,7 @@ impl TaskLimits {
     }
 }
 
+/// Returns the limits of all attempts together, each with its source.
 fn total(configuration: &Configuration) -> Vec<(String, String)> {
     let limits = configuration.iter().filter_map(|(setting, value, source)| {
         let value = match (setting, value?) {
@@ -83,7 +86,7 @@ fn total(configuration: &Configuration) -> Vec<(String, String)> {
     limits.collect()
 }
 
-/// Returns the source of a limit in words; `option` is that of the command line.
+/// Returns the source of a limit in words; `option` is the option that sets the limit on the command line.
 fn words(source: &SettingSource, option: &str) -> String {
     match source {
         SettingSource::Flag => option.to_owned(),
@@ -95,6 +98,7 @@ fn words(source: &SettingSource, option: &str) -> String {
     }
 }
 
+/// Returns a line for each codon and loop with limits.
 fn items(hank: &Hank) -> Vec<String> {
     let mut lines = Vec::new();
     for item in &hank.items {

@@ -1,4 +1,4 @@
-//! Files of a hank that the programs of agents and sentinels look for in the workspace, which does not have them.
+//! Arguments of agents' and sentinels' programs that name a file of the hank. The programs run in the workspace, which may not have that file.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use hankweave_runtime::hank_files::LoadedHank;
 use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use serde_json::Value;
 
-/// Returns a warning for each argument that names a file of the hank and none of the workspace `work`, where no rig copies one to.
+/// Returns a warning for each argument that names a file of the hank, if the workspace `work` has no such file and no rig copies one there.
 pub(super) fn misplaced_arguments(loaded: &LoadedHank, hank: &Hank, work: &Path) -> Vec<Problem> {
     let exists = |path: &Path| RealDisk.metadata(path).is_ok();
     let is_file = |path: &Path| {
@@ -24,6 +24,7 @@ pub(super) fn misplaced_arguments(loaded: &LoadedHank, hank: &Hank, work: &Path)
         is_of_hank && !exists(&work.join(argument)) && !is_copied(argument)
     };
     let mut problems = Vec::new();
+    // Each argument comes with its path in hank.json, the folder to which it may be relative, and a hint.
     for (at, codon) in hank.located_codons() {
         let agent = agent_arguments(codon).iter().map(|argument| {
             let hint = "copy it with a rig, or name its absolute path";

@@ -1,4 +1,5 @@
-//! `hankweave validate`
+//! `hankweave validate`: shows a hank as a tree, with every problem that a run of it would meet; starts nothing. `run --dry-run` and `task create` check
+//! a hank in the same way.
 
 mod asks;
 mod budgets;
@@ -54,15 +55,15 @@ use crate::terminal::output;
 use crate::terminal::report::{counted, write_problems};
 use crate::terminal::screen::{SafeText, columns_of_output, print_stderr};
 
-/// Reads, checks and shows; starts nothing and writes nothing (X8, CLI-7).
+/// Reads, checks and shows a hank; starts nothing and writes nothing (X8, CLI-7).
 pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode, CliError> {
-    let looked = load_input(&args.hank, &args.settings, &|_| None)?;
+    let input = load_input(&args.hank, &args.settings, &|_| None)?;
     if global.json() {
-        output::print_json(&looked.as_json())?;
-    } else if !global.quiet || !looked.is_valid() {
-        output::print_lines(looked.as_text())?;
+        output::print_json(&input.as_json())?;
+    } else if !global.quiet || !input.is_valid() {
+        output::print_lines(input.as_text())?;
     }
-    Ok(ExitCode::from(u8::from(!looked.is_valid())))
+    Ok(ExitCode::from(u8::from(!input.is_valid())))
 }
 
 /// Loads a hank, with everything that a run with these settings would refuse or warn about.
@@ -96,21 +97,23 @@ fn configured(hank: &Path, settings: &SettingArgs) -> Result<(LoadedHank, Config
     Ok((loaded, configuration))
 }
 
-/// A hank with everything around it that a run would meet.
+/// A hank as a run with these settings would find it.
 struct ValidationInput {
+    /// The hank, with the problems that were found.
     loaded: LoadedHank,
     drivers: DriverSet,
+    /// Total budget of the run.
     ceiling: Ceiling,
     /// Total budget that the hank itself names.
     own: Ceiling,
-    /// Codons whose fallbacks are left out, because the scripted agent replaces all agents, with those fallbacks.
+    /// Codons whose fallbacks are left out because the scripted agent replaces all agents, each with those fallbacks.
     left_out: Vec<(CodonId, String)>,
-    /// Codons whose options of agents are left out because of the scripted agent, with those options.
+    /// Codons whose agent options are left out because of the scripted agent, each with those options.
     options_left_out: Vec<(CodonId, String)>,
     prices: Arc<Prices>,
     /// Directory in which a run would work.
     work: PathBuf,
-    /// Record that it would continue.
+    /// Record that the run would continue, if there is one.
     state: Option<HankweaveState>,
 }
 
@@ -136,7 +139,7 @@ impl ValidationInput {
 
     fn as_text(&self) -> SafeText {
         let mut text = as_text(&self.loaded, &self.prices);
-        // A refused hank is not played, so no agent runs without these options.
+        // A hank with errors does not run, so the line that agents run without options would be wrong.
         let options = self.options_left_out.iter().filter(|_| self.is_valid());
         for line in stand_ins(&self.left_out, options) {
             // Writing to a text cannot fail.
@@ -153,6 +156,7 @@ fn load_input(
     continued: &dyn Fn(&Path) -> Option<HankweaveState>,
 ) -> Result<ValidationInput, CliError> {
     let mut loaded = load_hank(&args.hank)?;
+    // `plan` replaces the hank by the one with all settings, which is compared with this copy below.
     let written = loaded.readable().cloned();
     let own = written.as_ref().map(|hank| Ceiling::default().or_from_hank(hank));
     let (drivers, ceiling, prices) = plan(&mut loaded, settings)?;
@@ -165,13 +169,14 @@ fn load_input(
     let work = args.execution.clone().unwrap_or_else(|| loaded.root.clone());
     let state = continued(&work);
     if let Some(hank) = loaded.readable() {
-        let comes = |codon: &CodonId| !state.as_ref().is_some_and(|state| has_begun(state, codon));
+        // What exists for a codon that has started may be the copy of its own rig.
+        let is_ahead = |codon: &CodonId| !state.as_ref().is_some_and(|state| has_begun(state, codon));
         let replaced = replaced(hank, &loaded.root, &work).into_iter();
-        let replaced = replaced.filter_map(|(codon, problem)| comes(&codon).then_some(problem));
-        let mut problems: Vec<Problem> = replaced.collect();
+        let replaced = replaced.filter(|(codon, _)| is_ahead(codon));
+        let mut problems: Vec<Problem> = replaced.map(|(_, problem)| problem).collect();
         let data = args.data.as_deref();
-        problems.extend(data.and_then(|data| unusable(hank, data, &work)));
-        problems.extend(missing(hank, &loaded.root));
+        problems.extend(data.and_then(|data| unusable_data(hank, data, &work)));
+        problems.extend(missing_here(hank, &loaded.root));
         problems.extend(misplaced_arguments(&loaded, hank, &work));
         loaded.problems.extend(problems);
     }
@@ -188,7 +193,7 @@ fn load_input(
     })
 }
 
-/// Returns a line for each codon whose fallbacks or options of agents are left out, because the scripted agent plays it.
+/// Returns a line for each codon whose fallbacks or agent options are left out because the scripted agent plays the codon.
 fn stand_ins<'a>(
     fallbacks: &'a [(CodonId, String)],
     options: impl Iterator<Item = &'a (CodonId, String)>,
@@ -211,7 +216,7 @@ pub(crate) fn stand_ins_of_run(written: &Hank, options: &RunOptions) -> Vec<Stri
     stand_ins(&fallbacks, options.iter()).collect()
 }
 
-/// Returns the codons that have fallbacks as they are written, and none as they are planned.
+/// Returns the codons that have fallbacks in the file and none in the plan, with those fallbacks.
 fn fallbacks_left_out(written: &Hank, planned: &Hank) -> Vec<(CodonId, String)> {
     let codons = written.codons().zip(planned.codons());
     let left_out = codons.filter_map(|(codon, planned_codon)| {
@@ -222,7 +227,7 @@ fn fallbacks_left_out(written: &Hank, planned: &Hank) -> Vec<(CodonId, String)> 
     left_out.collect()
 }
 
-/// Returns the codons whose options of agents do not count because the scripted agent plays them, with those options.
+/// Returns the codons whose agent options do not count because the scripted agent plays them, with those options.
 fn options_left_out(written: &Hank, planned: &Hank) -> Vec<(CodonId, String)> {
     let codons = written.codons().zip(planned.codons());
     let left_out = codons.filter_map(|(codon, planned_codon)| {
@@ -233,7 +238,8 @@ fn options_left_out(written: &Hank, planned: &Hank) -> Vec<(CodonId, String)> {
     left_out.collect()
 }
 
-/// Lays the settings over the hank as a run does, and adds what that run would refuse, or warn about.
+/// Writes the settings into the hank as a run does, and adds the problems that the run would refuse or warn about. Returns the agent drivers, the total
+/// budget and the prices of the run.
 fn plan(
     loaded: &mut LoadedHank,
     settings: &SettingArgs,
@@ -262,8 +268,8 @@ fn plan(
     Ok((drivers, ceiling, options.prices))
 }
 
-/// Returns the files and folders that a run in `work` would copy over, each with the codon whose rig does that (HANK-13). Copies from the hank in
-/// `root` that were not changed are left out.
+/// Returns a warning for each file or folder in `work` that a rig would replace, with the codon of that rig (HANK-13). Unchanged copies from the hank in
+/// `root` are left out.
 pub(crate) fn replaced(hank: &Hank, root: &Path, work: &Path) -> Vec<(CodonId, Problem)> {
     let copies = RigCopies {
         hank: root.to_owned(),
@@ -292,15 +298,15 @@ pub(crate) fn replaced(hank: &Hank, root: &Path, work: &Path) -> Vec<(CodonId, P
     existing.collect()
 }
 
-/// Returns the reason why agents that work there could not get the data.
-fn unusable(hank: &Hank, data: &Path, work: &Path) -> Option<Problem> {
+/// Returns an error if agents in `work` could not get the data of `--data`.
+fn unusable_data(hank: &Hank, data: &Path, work: &Path) -> Option<Problem> {
     let error = Data::find(&RealDisk, data, work).err()?;
     let message = format!("--data: {}", hankweave_runtime::error::chain(&error));
     Some(Problem::error(&hank.places, "", message))
 }
 
-/// Returns what a run would miss here; the hank itself may be sound (HANK-4).
-fn missing(hank: &Hank, root: &Path) -> Vec<Problem> {
+/// Returns a warning for each requirement and program that this machine does not have; the hank itself may be without mistakes (HANK-4).
+fn missing_here(hank: &Hank, root: &Path) -> Vec<Problem> {
     let environment = Environment::of_process();
     let required = missing_requirements(hank, &environment, &RealDisk).into_iter();
     let programs = missing_programs(hank, root, &environment, &RealDisk).into_iter();

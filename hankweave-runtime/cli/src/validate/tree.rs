@@ -1,4 +1,4 @@
-//! The hank as a tree.
+//! The hank as a tree for people: its codons and loops, each with its terms.
 
 use std::fmt::{Result, Write};
 
@@ -39,7 +39,7 @@ pub(super) fn write(text: &mut SafeText, hank: &Hank, codons: &[CodonView<'_>]) 
     Ok(())
 }
 
-/// Writes codons below one branch. `last` is whether nothing follows them there.
+/// Writes codons below one branch; `last` means that nothing follows them in that branch.
 fn branch<'v, 'a: 'v>(
     text: &mut SafeText,
     indent: &str,
@@ -79,6 +79,7 @@ fn headline(codon: &CodonView<'_>) -> String {
     format!("{}{model}, {prompt}, {}", codon.agent, conversation(codon))
 }
 
+/// Returns whose conversation the codon's agent continues.
 fn conversation(codon: &CodonView<'_>) -> String {
     let ids: Vec<&str> = codon.continues.iter().map(|id| id.as_str()).collect();
     match (codon.forks, ids.as_slice()) {
@@ -88,7 +89,7 @@ fn conversation(codon: &CodonView<'_>) -> String {
     }
 }
 
-/// Returns the conversation of a codon and its details, but for the question before it.
+/// Returns the conversation of a codon and its details, without the question of its approval.
 pub(super) fn terms(codon: &CodonView<'_>) -> Vec<String> {
     let session = match codon.forks.is_none() && codon.continues.is_empty() {
         true => "starts with a session of its own".to_owned(),
@@ -100,6 +101,7 @@ pub(super) fn terms(codon: &CodonView<'_>) -> Vec<String> {
     [session].into_iter().chain(details).collect()
 }
 
+/// Returns a line for each detail of a codon; the question of its approval is the first, if it has one.
 fn details(codon: &CodonView<'_>) -> Vec<String> {
     let approval = codon
         .approval

@@ -1,4 +1,4 @@
-//! Details of a codon for people, before it runs.
+//! Details of a codon before it runs, as `validate` shows them in its tree and its JSON.
 
 use std::fmt;
 
@@ -59,7 +59,7 @@ pub(super) struct CodonView<'a> {
     pub(super) model: Option<&'a str>,
     /// The prompt with all its files; absent when it cannot be read.
     pub(super) prompt_bytes: Option<usize>,
-    /// Whose conversation it takes up; empty when it begins one of its own.
+    /// Codons whose conversation it continues; empty if it starts one of its own.
     pub(super) continues: Vec<&'a CodonId>,
     /// Codon of whose conversation it gets a copy.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ pub(super) struct CodonView<'a> {
     /// Limits of each of its runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) budget: Option<&'a CodonBudget>,
-    /// What it asks for besides, a sentence each: effects, retries, results, patience.
+    /// Its other terms, a sentence each ([`asks`]).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) asks: Vec<String>,
     /// Variables it sets that redirect programs or traffic (S8).
@@ -96,14 +96,11 @@ impl<'a> CodonView<'a> {
                 // The first codon of a loop continues the codon in front of the loop, and in later iterations the last codon of the loop.
                 let last = item.codons().last().filter(|_| index == 0 && loop_id.is_some());
                 let continues = [before, last.map(|codon| &codon.id)];
-                views.push(Self::of(
-                    loaded,
-                    (hank, codon, prices),
-                    loop_id,
-                    continues.into_iter().flatten().collect(),
-                ));
+                let continues = continues.into_iter().flatten().collect();
+                views.push(Self::of(loaded, hank, codon, prices, loop_id, continues));
                 before = Some(&codon.id);
             }
+            // The check of a loop runs after its last codon.
             if let (Some(check), Some(last)) = (item.as_loop().and_then(loop_check), views.last_mut()) {
                 last.steps.push(CodonStep::Starts(check));
             }
@@ -113,7 +110,9 @@ impl<'a> CodonView<'a> {
 
     fn of(
         loaded: &LoadedHank,
-        (hank, codon, prices): (&Hank, &'a CodonConfig, &Prices),
+        hank: &Hank,
+        codon: &'a CodonConfig,
+        prices: &Prices,
         loop_id: Option<&'a LoopId>,
         before: Vec<&'a CodonId>,
     ) -> Self {
@@ -148,6 +147,7 @@ impl<'a> CodonView<'a> {
     }
 }
 
+/// Returns a line for each sentinel: its id, what it may do, what triggers it, and its model or command.
 fn sentinels(loaded: &LoadedHank, codon: &CodonConfig) -> Vec<String> {
     let configs = codon.sentinels.iter();
     let configs = configs.filter_map(|entry| {
@@ -178,7 +178,7 @@ fn loop_check(found: &LoopConfig) -> Option<String> {
     }
 }
 
-/// Returns the program of the codon's agent, as it is started.
+/// Returns the program of the codon's agent with its arguments.
 fn program(codon: &CodonConfig) -> String {
     match &codon.agent {
         Some(choice @ (AgentChoice::Command(_) | AgentChoice::Acp(_))) => choice.command().join(" "),
@@ -190,7 +190,7 @@ fn program(codon: &CodonConfig) -> String {
     }
 }
 
-/// Returns the programs of the agents that take the codon over.
+/// Returns the programs of the codon's fallback agents.
 fn fallback_programs(hank: &Hank, codon: &CodonConfig) -> Vec<CodonStep> {
     let list = AgentList::of(hank, codon);
     let fallbacks = list.iter().flat_map(AgentList::entries).flatten();
@@ -199,6 +199,7 @@ fn fallback_programs(hank: &Hank, codon: &CodonConfig) -> Vec<CodonStep> {
     programs.map(CodonStep::Starts).collect()
 }
 
+/// Returns the steps of a codon in the order of a run.
 fn steps(hank: &Hank, codon: &CodonConfig) -> Vec<CodonStep> {
     let shell = |command: &RigCommand| CodonStep::Starts(format!("sh -c {:?}", command.run));
     let rig = codon.rig_setup.iter().map(|item| match &item.action {

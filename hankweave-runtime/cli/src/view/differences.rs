@@ -1,4 +1,4 @@
-//! Differences of the files in an exported page: those of each attempt, the newest first, with limits (WIRE-43).
+//! Changes of files for an exported page (WIRE-43): the differences that each attempt made, the newest attempt first, within limits.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -12,16 +12,16 @@ use hankweave_runtime::checkpoint::{Comparison, GitHistory};
 use hankweave_runtime::error::chain;
 use serde::Serialize;
 
-/// Limits of the differences in one file.
+/// Limits of the differences in one page.
 #[derive(Debug, Clone, Copy)]
 struct ExportLimits {
-    /// Attempts.
+    /// Number of attempts.
     attempts: usize,
-    /// Files of an attempt.
+    /// Number of files of an attempt.
     files: usize,
-    /// Lines of a file.
+    /// Number of lines of a file.
     lines: usize,
-    /// Paths and lines of everything, in bytes.
+    /// Room for all paths and lines, in bytes; shrinks while they are read.
     bytes: usize,
 }
 
@@ -46,15 +46,15 @@ pub(super) struct ExportedDifferences {
 /// Number of differences that are left out for a limit, or because they cannot be read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(super) struct LeftOutDifferences {
-    /// Attempts without any.
+    /// Attempts without any differences.
     pub(super) attempts: usize,
-    /// Files of the others.
+    /// Files that are missing in the other attempts.
     pub(super) files: u64,
     /// Files without all of their lines.
     pub(super) lines: u64,
 }
 
-/// Differences from before a codon to the checkpoint of its attempt.
+/// Differences between the start of a codon and the checkpoint of its attempt.
 #[derive(Debug, Serialize)]
 struct AttemptDifferences {
     #[serde(flatten)]
@@ -70,14 +70,14 @@ impl LeftOutDifferences {
 }
 
 impl ExportedDifferences {
-    /// Reads them. A repository that cannot be read is no reason for no page.
+    /// Reads the differences. A repository that cannot be read is no failure: the page has none then.
     pub(super) fn read(execution: &Path, view: &RunView) -> Self {
         Self::within(execution, view, LIMITS)
     }
 
     fn within(execution: &Path, view: &RunView, mut limits: ExportLimits) -> Self {
         let checkpoints = checkpoints(view);
-        // What the record does not say the repository does.
+        // Without a readable record the repository alone says where the work of an attempt began.
         let state = crate::state::read_execution(execution).ok();
         let mut found = Self::default();
         let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
@@ -96,7 +96,7 @@ impl ExportedDifferences {
                 .transpose();
             match compared {
                 Ok(Some(comparison)) => {
-                    let differences = found.attempt(&history, &comparison, &mut limits);
+                    let differences = found.read_attempt(&history, &comparison, &mut limits);
                     found.attempts.push(differences);
                 }
                 Ok(None) => found.left_out.attempts += 1,
@@ -109,7 +109,8 @@ impl ExportedDifferences {
         found
     }
 
-    fn attempt(
+    /// Returns the differences of one attempt, and takes their size from `limits`.
+    fn read_attempt(
         &mut self,
         history: &GitHistory,
         comparison: &Comparison,
@@ -141,7 +142,7 @@ impl ExportedDifferences {
         AttemptDifferences { differences, lines }
     }
 
-    /// Returns the lines of a file, or nothing where they are too many.
+    /// Returns the lines of a file; `None` if they are too many or cannot be read.
     fn lines(
         &mut self,
         history: &GitHistory,

@@ -33,8 +33,9 @@ const MAX_EVENTS_BYTES: usize = 32 << 20;
 /// Longest report in a file, in bytes.
 const MAX_REPORT_BYTES: usize = 512 << 10;
 
-/// Codons before their start that a file describes, and their longest description together, in bytes.
+/// Most codons that a file describes although they have not started.
 const MAX_DESCRIBED: usize = 50;
+/// Most bytes of the prompts in these descriptions together.
 const MAX_DESCRIBED_BYTES: usize = 512 << 10;
 
 /// Events that the page makes transcripts from.
@@ -174,17 +175,21 @@ fn refuse_record(state_dir: &Path, file: &Path) -> Result<(), CliError> {
 #[derive(Default)]
 struct Record {
     view: RunView,
-    /// Events as they are written in the journal.
+    /// Events of the transcripts as the journal has them, each with its number.
     events: VecDeque<(u64, String)>,
+    /// Length of these events together.
     bytes: usize,
-    /// Number of the newest event that is left out for the limit; 0 when all are there.
+    /// Number of the newest event that is left out because of the limit; 0 if none is.
     cut_at: u64,
     differences: ExportedDifferences,
+    /// `None` if the report is left out.
     report: Option<RunReport>,
+    /// Descriptions of codons that have not started.
     described: Vec<CodonDescription>,
 }
 
 impl Record {
+    /// Adds an event; drops the oldest ones beyond the limit.
     fn keep(&mut self, seq: u64, event: &str) {
         self.bytes += event.len();
         self.events.push_back((seq, event.to_owned()));
@@ -198,7 +203,7 @@ impl Record {
 
     fn to_json(&self, execution: &Path) -> String {
         let path = RealDisk.real_path(execution).unwrap_or_default();
-        // The name alone: the file is made to be sent to others.
+        // Only the name, not the path: the file may be sent to others.
         let folder = path.file_name().unwrap_or_default().to_string_lossy();
         let head = json!({
             "at": SystemClock.now(),
@@ -212,6 +217,7 @@ impl Record {
         });
         let events: Vec<&str> = self.events.iter().map(|(_, event)| event.as_str()).collect();
         let head = head.to_string();
+        // The events are JSON already, so they are added as text.
         let open = head.strip_suffix('}').unwrap_or(&head);
         format!("{open},\"events\":[{}]}}", events.join(","))
     }

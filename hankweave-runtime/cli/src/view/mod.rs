@@ -1,4 +1,4 @@
-//! `hankweave view`: the page of recorded runs, served, in a file or linked from a list.
+//! `hankweave view`: the page of recorded runs: served from here, in a file ([`export`]), or linked from a list of all runs below a folder ([`list`]).
 
 mod differences;
 mod export;
@@ -53,7 +53,7 @@ fn serve(global: &Global, args: &ViewArgs) -> Result<ExitCode, CliError> {
         .map(|text| chosen_run(args, text))
         .transpose()?;
     let runtime = lasting_runtime().map_err(|error| CliError::no_threads(&error))?;
-    let ended = runtime.block_on(answer(global, args, dir, run));
+    let ended = runtime.block_on(open_and_serve(global, args, dir, run));
     // A thread that waits for a disk that hangs must not keep the process.
     runtime.shutdown_background();
     ended
@@ -67,7 +67,8 @@ fn chosen_run(args: &ViewArgs, text: &str) -> Result<RunId, CliError> {
     named_run(&read_execution(&args.execution.execution)?, text, &document)
 }
 
-async fn answer(
+/// Opens the server of the record and serves until a signal.
+async fn open_and_serve(
     global: &Global,
     args: &ViewArgs,
     dir: ExecutionDir,
@@ -76,13 +77,13 @@ async fn answer(
     let (world, state_dir) = (World::real(), dir.state_dir());
     let mut options = ServerOptions::default();
     options.port = args.port.unwrap_or(0);
-    // These texts are about the newest run.
+    // The texts of the report are about the newest run, so another run has none.
     options.texts = run.is_none().then(|| receipt::texts(dir.root()));
     let opening = async {
         let opened = RecordServer::open(&world, dir, run, options).await;
         let server = opened.map_err(|error| failure(&error, args))?;
         if let Some(port) = server.taken_port() {
-            note(global, &taken(&args.execution.execution, port));
+            note(global, &why_other_port(&args.execution.execution, port));
         }
         Ok(server)
     };
@@ -110,8 +111,8 @@ impl PageServer for RecordServer {
     }
 }
 
-/// Opens a server, prints its address and serves until a signal. A private file in `browser_folder`, if there is one, sends the
-/// browser to the server.
+/// Opens a server, prints its address and serves until a signal. With a `browser_folder` it also opens the page in a browser, by a private file in that
+/// folder.
 async fn attend<S: PageServer>(
     global: &Global,
     world: &World,
@@ -140,6 +141,7 @@ async fn attend<S: PageServer>(
     Ok(stopped(&shutdown))
 }
 
+/// Serves until a signal, and logs if the browser could not be opened.
 async fn until_stopped(
     server: impl PageServer,
     watch: Pin<&mut impl Future<Output = std::convert::Infallible>>,
@@ -162,8 +164,8 @@ async fn until_stopped(
     }
 }
 
-/// Describes why the page has another port than that of its directory.
-fn taken(execution: &Path, port: u16) -> String {
+/// Describes why the page has another port than usual: `port`, that of the directory, is taken.
+fn why_other_port(execution: &Path, port: u16) -> String {
     match holder(execution).and_then(|record| record.port) == Some(port) {
         true => format!(
             "the live run has port {port}; `{}` prints the address of its page",
@@ -173,7 +175,7 @@ fn taken(execution: &Path, port: u16) -> String {
     }
 }
 
-/// Prints the address. Only its owner may see it, as with `hankweave page`.
+/// Prints the address. It has a token, so it is for the user alone, as that of `hankweave page`.
 fn announce(global: &Global, address: &str, served: &str) -> Result<(), CliError> {
     match global.json() {
         true => {

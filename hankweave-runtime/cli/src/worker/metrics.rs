@@ -12,11 +12,12 @@ use tokio::time::{sleep, timeout};
 use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::screen::print_stderr;
 
-/// Limits of a client's request: time, and length in bytes.
+/// Longest time for a client's request and its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest request that is read, in bytes.
 const LONGEST_REQUEST: usize = 8 << 10;
 
-/// Listens where the user wants to, and says where that is.
+/// Listens on the user's address, if there is one, and prints the address of the page.
 pub(super) async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, CliError> {
     let Some(address) = address else {
         return Ok(None);
@@ -32,7 +33,7 @@ pub(super) async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpList
     Ok(Some(listener))
 }
 
-/// Answers one request after the other with what `page` says then; without a listener it only waits.
+/// Answers one request after the other with the text that `page` returns; without a listener it only waits.
 pub(super) async fn serve(listener: Option<TcpListener>, page: impl AsyncFn() -> String) -> Infallible {
     let Some(listener) = listener else {
         return std::future::pending().await;
@@ -43,7 +44,7 @@ pub(super) async fn serve(listener: Option<TcpListener>, page: impl AsyncFn() ->
                 // A client that does not wait for the answer gets none.
                 let _ = timeout(PATIENCE, answer(stream, &page)).await;
             }
-            // The system has no more connections for us now.
+            // As when this process has too many open files; the next attempt comes later.
             Err(_) => sleep(PATIENCE).await,
         }
     }

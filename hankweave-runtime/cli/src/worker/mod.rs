@@ -1,4 +1,5 @@
-//! `hankweave worker`
+//! `hankweave worker`: prepares a [`Worker`] from the arguments, lets it work until a signal or, with `--once`, until nothing is left to do, and prints each
+//! step. With `--restate` the module `restate` does this instead.
 
 mod metrics;
 #[cfg(feature = "restate")]
@@ -65,6 +66,7 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
         };
         print_stderr(format!("{started}{joint}{files}\n"));
     }
+    // Before the worker announces itself, so that it does not find itself.
     warn_of_namesake(registry, &options.name).await;
     let (quiet, json) = (global.quiet, global.json());
     let worker = Worker::new(
@@ -77,7 +79,7 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
     let place = registry.place().clone();
     let has_advised = AtomicBool::new(false);
     let worker = worker.with_left_reporter(move |row, why| {
-        // What helps one task whose folder is taken helps all of them.
+        // The advice for a taken folder is the same for all tasks, so it is printed once.
         let is_first = matches!(why, LeaveReason::Taken(_)) && !has_advised.swap(true, Ordering::Relaxed);
         if !quiet {
             let line = begun_elsewhere::left_alone(&place, row.id(), why, is_first);
@@ -99,7 +101,7 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
     Ok(stopped(&shutdown))
 }
 
-/// Tasks of the registry that have not completed, a line for each kind with the command that lists them.
+/// Returns the numbers of tasks that have not completed, a line for each kind with the command that lists them.
 async fn left_over(registry: &Registry) -> Result<String, CliError> {
     let counts = counts(registry).await?;
     let running = running(registry).await?;
@@ -143,7 +145,7 @@ async fn begun_in_another_folder(registry: &Registry) -> Result<u64, CliError> {
     Ok(missing.count() as u64)
 }
 
-/// Breaks a line between its words where the terminal of messages ends.
+/// Breaks a line between its words to fit the terminal of standard error.
 fn for_terminal(line: &str) -> String {
     let lines = match columns_of_errors() {
         Some(room) => hanging(line, room, "    "),
@@ -154,7 +156,7 @@ fn for_terminal(line: &str) -> String {
 
 /// Warns of another worker of this name: every screen distinguishes workers by their names.
 async fn warn_of_namesake(registry: &Registry, name: &str) {
-    // A registry that does not answer is waited for later.
+    // A registry that does not answer is no failure here: the worker waits for it later.
     let workers = registry.coordinator.workers().await.unwrap_or_default();
     let is_same = |worker: &&WorkerPresence| worker.name == name && !worker.is_late;
     if let Some(other) = workers.iter().find(is_same) {
@@ -175,6 +177,7 @@ async fn sweep(world: &World, layers: &TaskLayers) -> Result<(), LayerError> {
     Ok(())
 }
 
+/// Returns the options of a worker, or an error for arguments with which no task could start.
 fn options(args: &WorkerArgs, world: &World) -> Result<WorkerOptions, CliError> {
     let program = world
         .environment
@@ -240,6 +243,7 @@ fn print_step(row: &TaskRow, quiet: bool, json: bool) {
     }
 }
 
+/// Prints the number of attempts by outcome.
 fn report(global: &Global, worked: &WorkerSummary) -> Result<(), CliError> {
     let WorkerSummary {
         completed,

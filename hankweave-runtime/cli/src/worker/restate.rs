@@ -37,14 +37,15 @@ async fn work(global: &Global, args: &WorkerArgs, admin: &str, root: PathBuf) ->
     options.registry = Some(RESTATE.to_owned());
     let name = options.name.clone();
     let (quiet, json) = (global.quiet, global.json());
-    let told = move |row: &_| print_step(row, quiet, json);
-    let engine = RestateEngine::new(layers.clone(), world.clone(), options, told);
+    let report_step = move |row: &_| print_step(row, quiet, json);
+    let engine = RestateEngine::new(layers.clone(), world.clone(), options, report_step);
     let figures = engine.figures();
     let page = metrics::serve(metrics::listen(args.metrics).await?, async || {
         figures.page(&layers)
     });
-    let (listener, address) = answer(args).await?;
+    let (listener, address) = listen(args).await?;
     let shutdown = Shutdown::new();
+    // Runs together with `served`: Restate calls the worker while it is being registered.
     let registered = async {
         register(&*world.http, admin, &address).await.map_err(refused)?;
         if !quiet && !json {
@@ -68,7 +69,7 @@ async fn work(global: &Global, args: &WorkerArgs, admin: &str, root: PathBuf) ->
 }
 
 /// Returns the listener of this worker, and its address for Restate.
-async fn answer(args: &WorkerArgs) -> Result<(TcpListener, String), CliError> {
+async fn listen(args: &WorkerArgs) -> Result<(TcpListener, String), CliError> {
     let wanted = args.restate.listen;
     let failed = |error: std::io::Error| {
         CliError::new(CliErrorKind::Io, format!("failed to listen on {wanted}: {error}"))

@@ -72,7 +72,7 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
             is_final,
             ..
         } => {
-            // An iteration by its number would be taken for the one whose codons have that number in their ids.
+            // Codon ids count iterations from 0, so "iteration 1" would be read as the second. The number of ended iterations is clear.
             let ended = match iteration {
                 0 => "1 iteration has ended".to_owned(),
                 before => format!("{} iterations have ended", before + 1),
@@ -169,7 +169,7 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
             kind: kind @ RehearsedKind::Ask,
             text,
         } => {
-            // It is read as the user of a run reads it, whole.
+            // The user of a real run reads the whole question, so nothing is cut.
             format!("{codon_id}: {}", one_line(kind.words(text)))
         }
         Event::RehearsalStep { codon_id, .. } => {

@@ -38,7 +38,7 @@ impl MarkedText {
                     let cyan = Style::new().fg_color(Some(AnsiColor::Cyan.into()));
                     ("› ", cyan, format!("{tool} {}", subject(tool_input.as_ref())))
                 }
-                // Its messages, and what a newer version says.
+                // Messages of the agent, and actions that only a newer version knows.
                 _ => ("", Style::new(), content.clone()),
             },
             Event::ToolResult {

@@ -65,7 +65,7 @@ impl Reporter {
         Self::Live(LiveView::show(known))
     }
 
-    /// Reports lines; `answers` says below a question how one answers it.
+    /// Reports lines; `answers` is printed below a question and says how to answer.
     pub(crate) fn plain(answers: Option<String>) -> Self {
         Self::Plain(Plain::new(answers))
     }
@@ -79,7 +79,7 @@ impl Reporter {
         matches!(self, Self::Quiet)
     }
 
-    /// Shows events, or keeps them for the next [`flush`](Self::flush). `Err` means that the reader of standard output has gone away.
+    /// Shows events, or buffers them for the next [`flush`](Self::flush). `Err` means that the reader of standard output has gone away.
     pub(crate) fn events(&mut self, events: &Events) -> std::io::Result<()> {
         match self {
             Self::Json(lines) => lines.lines(events.text()),
@@ -101,7 +101,7 @@ impl Reporter {
         }
     }
 
-    /// Reports an event of an unknown kind, which only a program can.
+    /// Reports an event of an unknown kind, which only programs get.
     pub(crate) fn unknown(&mut self, event: &serde_json::Value) -> std::io::Result<()> {
         match self {
             Self::Json(lines) => lines.print(event),
@@ -109,7 +109,7 @@ impl Reporter {
         }
     }
 
-    /// Shows what was kept.
+    /// Shows the buffered events.
     pub(crate) fn flush(&mut self) -> std::io::Result<()> {
         match self {
             Self::Plain(lines) => lines.flush(),
@@ -125,7 +125,7 @@ impl Reporter {
         }
     }
 
-    /// Says where the run can be watched, and the command that prints the address with its token: what is printed here is kept in logs.
+    /// Prints where the run can be watched. The address has no token, because this output may end in a log; the command `whole` prints it with one.
     pub(crate) fn page(&self, address: &str, whole: &str) {
         if self.is_quiet() {
             return;
@@ -136,7 +136,7 @@ impl Reporter {
         }
     }
 
-    /// Says that the run of a server is suspended, and how it continues, or that it has continued: its server cannot.
+    /// Shows that the run of a server is suspended and how to continue it; `None` means that it has continued. The suspended server cannot report this.
     pub(crate) fn suspended(&self, suspended: Option<SuspendedRun>) {
         if let Self::Live(view) = self {
             view.suspended(suspended);
@@ -164,7 +164,7 @@ impl Reporter {
         }
     }
 
-    /// Shows the run from the view of its server on, after what has ended before.
+    /// Shows the attempts that have ended in the view of a server, and the run from there on.
     pub(crate) fn begin_with(&mut self, run: RunView) -> std::io::Result<()> {
         match self {
             Self::Live(view) => {
@@ -176,7 +176,7 @@ impl Reporter {
         }
     }
 
-    /// Puts the questions of the run on the terminal, where they follow what is shown.
+    /// Connects the prompt with the report, whose events open and close the questions of the prompt.
     pub(crate) fn put_questions(&mut self, prompt: &Arc<PromptLine>) {
         match self {
             Self::Live(view) => view.put_questions(Arc::clone(prompt)),
@@ -200,14 +200,14 @@ impl Reporter {
         }
     }
 
-    /// Closes the view and sums up. What a live view said of each codon stays on the terminal and is not said again.
+    /// Closes the view and prints the summary. The lines that a live view has printed for each codon stay on the terminal and are not repeated.
     pub(crate) fn close(self, outcome: &RunOutcome, ending: &SummaryContext<'_>) {
         let with_codons = match &self {
             Self::Live(_) => false,
             Self::Plain(_) => true,
             // No event says that nothing was left to do.
             Self::Json(_) if matches!(outcome.result, RunResult::NothingToDo) => false,
-            // A user who reads the log of a job reads no events.
+            // A user who looks into the log of a job for its failure does not read the events.
             Self::Json(_) if !matches!(outcome.result, RunResult::Completed) => true,
             Self::Json(_) | Self::Quiet => return,
         };

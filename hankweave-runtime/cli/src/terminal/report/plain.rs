@@ -1,4 +1,4 @@
-//! Events as lines for people on standard output.
+//! Events of a run as lines for people on standard output, for logs and pipes.
 
 use std::fmt::Write;
 use std::io;
@@ -13,16 +13,17 @@ use super::words::{ended, ended_line};
 use crate::terminal::prompt_line::PromptLine;
 use crate::terminal::screen::{SafeText, print};
 
-/// Lines that were not written yet fill at most a little more than this.
+/// Buffered bytes from which on the lines are written out.
 const KEPT_BYTES: usize = 64 << 10;
 
 /// Writes lines to standard output, many at a time while they come quickly.
 #[derive(Debug)]
 pub(crate) struct Plain {
+    /// Lines that are not written yet.
     kept: SafeText,
-    /// Way to answer a question, if there is one.
+    /// Line below a question that says how to answer.
     answers: Option<String>,
-    /// Question that keys answer.
+    /// Prompt whose keys answer questions.
     prompt: Option<Arc<PromptLine>>,
 }
 
@@ -36,7 +37,7 @@ impl Plain {
         }
     }
 
-    /// Lets the keys of a terminal answer the questions from here on.
+    /// Passes later events on to the prompt, so that it opens and closes questions.
     pub(super) fn put_questions(&mut self, prompt: Arc<PromptLine>) {
         self.prompt = Some(prompt);
     }
@@ -61,7 +62,7 @@ impl Plain {
         }
     }
 
-    /// Lines of the attempts that have ended before a client connects.
+    /// Prints a line for each attempt that had ended when the client connected.
     pub(super) fn begin_with(&mut self, view: &RunView) -> io::Result<()> {
         let now = SystemClock.now();
         for line in ended(view)

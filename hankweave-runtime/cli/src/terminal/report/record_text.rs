@@ -1,4 +1,4 @@
-//! Events that only programs need, in words for users who read the journal.
+//! Every event of the journal in words, for users who read the journal: also the events that no screen shows.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use super::event_text::event_text;
 use super::words::{counted, duration, standing, tokens};
 use crate::terminal::approval_prompt::{answer_words, because, client_name};
 
-/// Longest text within a sentence, in bytes.
-const TEXT: usize = 160;
+/// Longest text of an agent or user within a sentence, in bytes.
+const LONGEST_TEXT: usize = 160;
 
-/// Returns an event of the journal in words; `None` for one that has none.
+/// Returns an event of the journal in words; `None` for a kind without words.
 pub(crate) fn record_text(event: &Event) -> Option<String> {
     match event {
         Event::StateTransition { transition, .. } => Some(change(transition)),
-        other => event_text(other).or_else(|| quiet(other)),
+        other => event_text(other).or_else(|| unshown(other)),
     }
 }
 
 /// Describes an event that no screen reports by itself.
-fn quiet(event: &Event) -> Option<String> {
+fn unshown(event: &Event) -> Option<String> {
     let number = |count: &u64| usize::try_from(*count).unwrap_or(usize::MAX);
     Some(match event {
         Event::AssistantAction {
@@ -38,7 +38,10 @@ fn quiet(event: &Event) -> Option<String> {
             ..
         } => {
             let bytes = counted(*original_length, "byte");
-            format!("{codon_id}: {} answered with {bytes}", excerpt(tool_name, TEXT))
+            format!(
+                "{codon_id}: {} answered with {bytes}",
+                excerpt(tool_name, LONGEST_TEXT)
+            )
         }
         Event::TokenUsage {
             codon_id,
@@ -60,10 +63,13 @@ fn quiet(event: &Event) -> Option<String> {
             format!("{codon_id}: has used {} tokens, {cost}", tokens(used.total()))
         }
         Event::OutputUnparsed { codon_id, start } => {
-            format!("{codon_id}: a line that is no event: {}", excerpt(start, TEXT))
+            format!(
+                "{codon_id}: a line that is no event: {}",
+                excerpt(start, LONGEST_TEXT)
+            )
         }
         Event::CodonPrompted { codon_id, prompt, .. } => {
-            format!("{codon_id}: gets its prompt: {}", excerpt(prompt, TEXT))
+            format!("{codon_id}: gets its prompt: {}", excerpt(prompt, LONGEST_TEXT))
         }
         Event::RigSetupCompleted {
             codon_id,
@@ -90,7 +96,7 @@ fn quiet(event: &Event) -> Option<String> {
             message,
         } => format!(
             "rolling back, {current_step} of {total_steps}: {}",
-            excerpt(message, TEXT)
+            excerpt(message, LONGEST_TEXT)
         ),
         Event::RollbackCodonCheckpoint {
             codon_id,
@@ -99,7 +105,7 @@ fn quiet(event: &Event) -> Option<String> {
             ..
         } => format!(
             "{codon_id}: {}, checkpoint {}",
-            excerpt(message, TEXT),
+            excerpt(message, LONGEST_TEXT),
             checkpoint.short()
         ),
         Event::RollbackCompleted { checkpoint, .. } => {
@@ -138,10 +144,10 @@ fn quiet(event: &Event) -> Option<String> {
         } => {
             let name = hank.as_ref().map_or("a hank without a name", |hank| &hank.name);
             let limit = max_dollars.map_or(String::new(), |most| format!(", at most {most}"));
-            format!("the run is one of {}{limit}", excerpt(name, TEXT))
+            format!("the run is one of {}{limit}", excerpt(name, LONGEST_TEXT))
         }
         Event::ApprovalRequested { codon_id, question } => {
-            format!("{codon_id}: asks: {}", excerpt(question, TEXT))
+            format!("{codon_id}: asks: {}", excerpt(question, LONGEST_TEXT))
         }
         Event::CommandAccepted {
             command,
@@ -159,7 +165,7 @@ fn quiet(event: &Event) -> Option<String> {
             let outcome = outcome.as_str().unwrap_or("ended").to_owned();
             format!("the run has ended: {outcome}{}", because(cause.as_deref()))
         }
-        Event::ServerIdle { message, .. } => excerpt(message, TEXT),
+        Event::ServerIdle { message, .. } => excerpt(message, LONGEST_TEXT),
         Event::Progress {
             codon_id,
             kind,
@@ -183,7 +189,7 @@ fn quiet(event: &Event) -> Option<String> {
                 (Some(done), Some(total)) => format!(", {done} of {total}"),
                 _ => String::new(),
             };
-            let subject = subject.as_deref().map(|subject| excerpt(subject, TEXT));
+            let subject = subject.as_deref().map(|subject| excerpt(subject, LONGEST_TEXT));
             format!("{of}{what}{place}{}", because(subject.as_deref()))
         }
         _ => return None,
@@ -264,7 +270,7 @@ fn change(event: &StateEvent) -> String {
             format!(
                 "operation {} is recorded: {}",
                 operation.id,
-                excerpt(&operation.command, TEXT)
+                excerpt(&operation.command, LONGEST_TEXT)
             )
         }
         StateEvent::PlanReplaced { execution_plan } => {

@@ -1,4 +1,4 @@
-//! The summary at the end of a run.
+//! The summary that `run` prints at its end: the outcome in a headline, the codons, costs, and the commands to continue with.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -31,15 +31,15 @@ pub(crate) struct SummaryContext<'a> {
     pub(crate) resume: String,
     /// The commands that continue a codon that was stopped or failed, with their effects, in the order of `status`.
     pub(crate) ways: Vec<(String, String)>,
-    /// The command that continues as hank.json is now, when it has changed.
+    /// The command that continues with the present hank.json, if it has changed.
     pub(crate) replan: Option<String>,
     /// The command that starts over.
     pub(crate) over: String,
-    /// The command that lists where one can roll back to.
+    /// The command that lists the checkpoints to roll back to.
     pub(crate) back: String,
-    /// The command that, with the id of a codon after it, prints what was said in it.
+    /// The command that, with the id of a codon after it, prints the codon's log.
     pub(crate) logs: String,
-    /// The file with everything that the agent of the codon has printed that failed.
+    /// The file with all output of the agent of the failed codon.
     pub(crate) log: Option<PathBuf>,
     /// Words on the rollback with which the run started, and where the replaced files are kept.
     pub(crate) rolled_back: Option<String>,
@@ -76,8 +76,7 @@ impl SummaryContext<'_> {
         if with_codons {
             let width = id_width(outcome.codons.iter().map(|codon| &codon.codon_id));
             write_codons(&outcome.codons, width, text)?;
-        }
-        if !with_codons {
+        } else {
             write_all_remarks(&outcome.codons, text)?;
         }
         if let Some(steps) = &outcome.rehearsed {
@@ -121,8 +120,9 @@ impl SummaryContext<'_> {
                 writeln!(text, "  all of it    {}", path.display())?;
             }
         }
-        let is_over = outcome.done && matches!(outcome.result, RunResult::Stopped(_));
-        if is_over || matches!(outcome.result, RunResult::NothingToDo) {
+        // The stop came after the last codon, so nothing is left to continue.
+        let is_done = outcome.done && matches!(outcome.result, RunResult::Stopped(_));
+        if is_done || matches!(outcome.result, RunResult::NothingToDo) {
             if let Some(replan) = &self.replan {
                 writeln!(text, "  continue     {replan}")?;
             }
@@ -137,7 +137,7 @@ impl SummaryContext<'_> {
                 | RunResult::Stopped(_)
                 | RunResult::Paused(_)
         );
-        if is_open && !is_over {
+        if is_open && !is_done {
             if self.ways.is_empty() {
                 writeln!(text, "  continue     {}", self.resume)?;
             }
@@ -151,13 +151,13 @@ impl SummaryContext<'_> {
     }
 }
 
-/// Columns of the words in front of a fact.
+/// Blanks as wide as the label in front of a fact, for the further lines of that fact.
 const LABEL: &str = "               ";
 
 /// Writes a line that is broken between its words on a terminal. Lines with a command are left to the terminal, which copies them whole.
 fn write_sentence(text: &mut SafeText, line: &str) -> std::fmt::Result {
     let lines = match columns_of_errors() {
-        // Of a narrow terminal the words in front would take half.
+        // On a narrow terminal the label would take too much room.
         Some(columns) if columns > 3 * LABEL.len() => hanging(line, columns, LABEL),
         Some(columns) => hanging(line, columns, "    "),
         None => vec![line.to_owned()],
@@ -172,7 +172,7 @@ const MOST_STEPS: usize = 40;
 const MOST_OF_STEP: usize = 200;
 
 impl SummaryContext<'_> {
-    /// Writes what a real run would have done besides, and what to type next.
+    /// Writes the steps that a real run would have done besides, and the command to type next.
     fn write_rehearsal(
         &self,
         outcome: &RunOutcome,
@@ -214,9 +214,9 @@ impl SummaryContext<'_> {
     }
 }
 
-/// Writes the class of the failure that ended the run, what helps, and how long the provider asks to wait (AGENT-30).
+/// Writes the class of the agent's failure that ended the run, what helps, and how long the provider asks to wait (AGENT-30).
 fn write_class(outcome: &RunOutcome, text: &mut SafeText) -> std::fmt::Result {
-    let (id, is_over) = match &outcome.result {
+    let (id, has_failed) = match &outcome.result {
         RunResult::Failed(id) => (id, true),
         RunResult::Paused(pause) => (&pause.codon, false),
         _ => return Ok(()),
@@ -229,8 +229,8 @@ fn write_class(outcome: &RunOutcome, text: &mut SafeText) -> std::fmt::Result {
         return Ok(());
     };
     write_sentence(text, &format!("  what it is   {}", class.words))?;
-    // A run that has paused says itself how it continues, and a retry needs money.
-    if is_over && last.budget_exceeded.is_none() {
+    // The headline of a paused run says how it continues, and after a reached budget another attempt needs money first.
+    if has_failed && last.budget_exceeded.is_none() {
         write_sentence(text, &format!("  what helps   {}", class.hint))?;
     }
     match failure.retry_after_ms {
@@ -263,11 +263,11 @@ fn write_codons(codons: &[CodonSummary], width: usize, text: &mut SafeText) -> s
             write_earlier(earlier, text)?;
             continue;
         }
-        let sum = attempts_of(&attempts, newest);
+        let sum = sum_of(&attempts, newest);
         let row = codon_row(&sum, &counted(attempts.len(), "attempt"));
         write_row(&sum, width, &row, text)?;
         for attempt in attempts {
-            // Files differ from the start of the first attempt, so they belong to the sum.
+            // Changed files are counted from the start of the first attempt, so their number belongs to the sum.
             let attempt = CodonSummary {
                 files_changed: None,
                 ..attempt.clone()
@@ -280,7 +280,7 @@ fn write_codons(codons: &[CodonSummary], width: usize, text: &mut SafeText) -> s
     Ok(())
 }
 
-/// Writes that attempts of earlier runs are not in the row above.
+/// Writes the number of attempts in earlier runs, which are not in the row above.
 fn write_earlier(count: usize, text: &mut SafeText) -> std::fmt::Result {
     match count {
         0 => Ok(()),
@@ -293,7 +293,7 @@ fn write_earlier(count: usize, text: &mut SafeText) -> std::fmt::Result {
 }
 
 /// Returns the newest attempt with the figures of all of them.
-fn attempts_of(attempts: &[&CodonSummary], newest: &CodonSummary) -> CodonSummary {
+fn sum_of(attempts: &[&CodonSummary], newest: &CodonSummary) -> CodonSummary {
     let mut sum = CodonSummary {
         duration: Duration::ZERO,
         cost: Usd::ZERO,
@@ -320,11 +320,11 @@ fn write_row(codon: &CodonSummary, width: usize, row: &str, text: &mut SafeText)
 
 /// Returns the row of a codon after its id, with `last` at its end.
 fn codon_row(codon: &CodonSummary, last: &str) -> String {
-    let line = match codon.earlier_attempts {
+    let format_line = match codon.earlier_attempts {
         0 => codon_line,
         _ => later_attempt_line,
     };
-    let line = line(summary_standing(codon), Some(codon.duration).into(), codon);
+    let line = format_line(summary_standing(codon), Some(codon.duration).into(), codon);
     format!("{line}  {last}").trim_end().to_owned()
 }
 
@@ -351,7 +351,7 @@ fn write_codon(codon: &CodonSummary, width: usize, text: &mut SafeText) -> std::
     write_remarks(codon, text)
 }
 
-/// Writes what else is to be known about a codon, each on a line, unless its message says so: its result, and its remarks.
+/// Writes the result of a codon and its remarks, each on a line, without a remark that its failure message repeats.
 pub(crate) fn write_remarks(codon: &CodonSummary, text: &mut SafeText) -> std::fmt::Result {
     if let Some(result) = &codon.result {
         writeln!(text, "    result: {}", excerpt(&result.to_string(), MOST_OF_STEP))?;
@@ -359,6 +359,7 @@ pub(crate) fn write_remarks(codon: &CodonSummary, text: &mut SafeText) -> std::f
     new_remarks(codon).try_for_each(|remark| writeln!(text, "    {}", with_local_times(remark)))
 }
 
+/// Returns the remarks that are not the failure message.
 fn new_remarks(codon: &CodonSummary) -> impl Iterator<Item = &String> {
     let message = codon
         .failure
@@ -373,8 +374,8 @@ fn new_remarks(codon: &CodonSummary) -> impl Iterator<Item = &String> {
 /// Most remarks in a summary that does not list the codons.
 const MOST_REMARKS: usize = 12;
 
-/// Writes the newest remarks of the codons, such as the last words of sentinels (SENT-25), each with its codon. Lines of codons that scrolled by do
-/// not have them.
+/// Writes the newest remarks of the codons, such as the last words of sentinels (SENT-25), each with its codon. The lines that a live view has printed
+/// do not have them.
 fn write_all_remarks(codons: &[CodonSummary], text: &mut SafeText) -> std::fmt::Result {
     let all: Vec<(&CodonSummary, &String)> = codons
         .iter()
@@ -395,7 +396,7 @@ fn write_all_remarks(codons: &[CodonSummary], text: &mut SafeText) -> std::fmt::
     }
 }
 
-/// Returns the number of completed codons, of all of the plan.
+/// Returns the number of completed codons out of those of the plan: `2 of 3 codons completed`.
 fn progress(outcome: &RunOutcome) -> String {
     let (done, all) = (outcome.completed, counted(outcome.planned, "codon"));
     let is_at_budget =

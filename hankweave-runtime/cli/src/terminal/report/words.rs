@@ -1,4 +1,4 @@
-//! Figures and other small things in words.
+//! Words that several screens and reports share: figures, times, money, and the state of runs and codons.
 
 use std::fmt;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(super) fn ended(view: &RunView) -> Vec<(&str, AttemptKey, &AttemptView)> {
     ended
 }
 
-/// Returns the line of an attempt that has ended, in the words of its event.
+/// Returns the line of an attempt that has ended, in the words of its end event; `None` for one without an id.
 pub(super) fn ended_line(attempt: &AttemptView, now: Timestamp) -> Option<String> {
     let id = attempt.id.as_ref()?;
     let cost = attempt.spent().display(attempt.at_least);
@@ -51,7 +51,7 @@ pub(super) fn ended_line(attempt: &AttemptView, now: Timestamp) -> Option<String
     Some(format!("{id}: {state} after {time}, {cost}{files}{why}"))
 }
 
-/// Adds to the words about the changed files of an attempt that all attempts of its codon have changed them, which follow one another (HANK-66).
+/// Adds `in all` to the changed files of a later attempt, because they are counted from the start of the codon's first attempt (HANK-66).
 pub(super) fn in_all(words: String, count: Option<u64>) -> String {
     match count {
         None | Some(0) => words,
@@ -68,7 +68,7 @@ pub(crate) fn attempt_time(attempt: &AttemptView, now: Timestamp) -> String {
     ColumnTime::of(attempt.worked(now), is_lower_bound).to_string()
 }
 
-/// Progress of a run, as every screen shows it: `4 of 9`, `12m31s of 4h0m`, `$1.24 of $5.00`, `ctx 61 %`.
+/// Returns the progress of a run, as every screen shows it: `4 of 9`, `12m31s of 4h0m`, `$1.24 of $5.00`, `ctx 61 %`.
 pub(crate) fn progress(view: &RunView, now: Timestamp) -> Vec<String> {
     let (done, all) = view.completed();
     let [time, spent] = used(view, view.is_working(), now);
@@ -84,7 +84,8 @@ pub(crate) fn progress(view: &RunView, now: Timestamp) -> Vec<String> {
     parts
 }
 
-/// Returns time and money that count against the budget, each with its limit: `12m31s of 4h0m`, `$1.24 of $5.00`. `is_open`: an answer is under way.
+/// Returns time and money that count against the budget, each with its limit: `12m31s of 4h0m`, `$1.24 of $5.00`. With `is_open` an answer is under
+/// way, so that its cost is not known yet.
 pub(crate) fn used(view: &RunView, is_open: bool, now: Timestamp) -> [String; 2] {
     let of = |used: String, limit: Option<String>| match limit {
         Some(limit) => format!("{used} of {limit}"),
@@ -105,7 +106,7 @@ pub(crate) fn loop_check(codon: &CodonExecution) -> Option<String> {
     codon.loop_check().map(|check| check_words(&check))
 }
 
-/// `check failed: 1 of 3 fixed; the loop continues`
+/// Returns `check failed: 1 of 3 fixed; the loop continues`.
 pub(super) fn check_words(check: &LoopCheck) -> String {
     let words = check.words().map(|words| format!(": {}", excerpt(words)));
     match check.passed {
@@ -114,7 +115,7 @@ pub(super) fn check_words(check: &LoopCheck) -> String {
     }
 }
 
-/// `950`, `12.3k`, `4.5M`
+/// Returns a number of tokens: `950`, `12.3k`, `4.5M`.
 pub(crate) fn tokens(count: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "one digit after the point is shown")]
     let value = count as f64;
@@ -125,7 +126,7 @@ pub(crate) fn tokens(count: u64) -> String {
     }
 }
 
-/// `12.3k`, and `≥ 12.3k` where more were used than are known.
+/// Returns a number of tokens: `12.3k`, or `≥ 12.3k` if more were used than are known.
 pub(crate) fn tokens_at_least(count: u64, is_lower_bound: bool) -> String {
     match is_lower_bound && count > 0 {
         true => format!("≥ {}", tokens(count)),
@@ -133,12 +134,12 @@ pub(crate) fn tokens_at_least(count: u64, is_lower_bound: bool) -> String {
     }
 }
 
-/// Amount in a column: `$0.0231`, `≥ $0.0231` when it is known to be too low, or `unknown`.
+/// Returns an amount for a column: `$0.0231`, `≥ $0.0231` if more was spent than is known, or `unknown`.
 pub(crate) fn money(amount: Usd, is_lower_bound: bool) -> String {
     amount.display(is_lower_bound).replace("at least", "≥")
 }
 
-/// `1 warning`, `2 warnings`
+/// Returns `1 warning`, `2 warnings`.
 pub(crate) fn counted(number: usize, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
@@ -149,12 +150,13 @@ pub(crate) fn counted(number: usize, noun: &str) -> String {
 /// Process of the newest run of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunProcess {
-    /// No process works in the directory, so what is open has crashed.
+    /// No process works in the directory, so an open run or codon has crashed.
     None,
+    /// At work, or unknown: a state file alone says nothing about processes.
     Working,
     /// Waits for the answer to an approval.
     Asking,
-    /// Suspended, as by Ctrl+Z.
+    /// Suspended, as by Ctrl+Z; with the id of the process.
     Suspended(u32),
 }
 
@@ -202,7 +204,7 @@ fn state_of_record(codon: &CodonExecution) -> &'static str {
 /// State of a codon that counts as completed though a budget ended its agent's work.
 pub(crate) const AT_BUDGET: &str = "completed (budget reached)";
 
-/// Returns the state of a recorded codon in words: as [`codon_standing`], and whether its budget was reached.
+/// Returns [`codon_standing`], or [`AT_BUDGET`] for a codon that completed at its budget.
 pub(crate) fn codon_words(codon: &CodonExecution, process: RunProcess) -> &'static str {
     match codon.budget_exceeded() {
         Some(_) if codon.status() == CodonStatus::Completed => AT_BUDGET,
@@ -235,7 +237,7 @@ pub(crate) fn codon_time(
     }
 }
 
-/// Returns the note at the end of the row of a codon that counts as completed though its budget was reached, where no line below says so.
+/// Returns the note at the end of a row for a codon that completed at its budget; empty for others.
 pub(crate) fn budget_note(codon: &CodonSummary) -> &'static str {
     match codon.budget_exceeded {
         Some(_) if codon.status == CodonStatus::Completed => "  budget reached",
@@ -243,7 +245,7 @@ pub(crate) fn budget_note(codon: &CodonSummary) -> &'static str {
     }
 }
 
-/// Returns how long an open codon has been run, as its process measures it, or by the record's times where it does not say (D9).
+/// Returns how long an open codon has been run: as its process measures it, or else by the times of the record (D9).
 pub(crate) fn elapsed(codon: &CodonExecution, holder: Option<&ServerLockRecord>, now: Timestamp) -> Duration {
     let holder = holder.zip(SystemClock.uptime());
     let measured = holder.and_then(|(holder, up)| holder.elapsed(codon.codon_id(), up));
@@ -267,17 +269,17 @@ pub(crate) fn at_its_budget(status: CodonStatus, exceeded: BudgetExceeded, is_lo
 /// Time at work in a column.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ColumnTime {
-    /// Time that is known; `None` where nothing of it is.
+    /// Time that is known; `None` if none is.
     pub(crate) known: Option<Duration>,
-    /// A crash took a part of it.
+    /// Whether a part is unknown because of a crash.
     pub(crate) is_lower_bound: bool,
 }
 
-/// Shortest time at work that is shown where a crash took a part: a lower bound of nothing says nothing.
+/// Shortest lower bound that is shown; one of almost nothing says nothing.
 const SHORTEST_KNOWN: Duration = Duration::from_millis(50);
 
 impl ColumnTime {
-    /// Returns a time at work of which a crash may have taken a part.
+    /// Returns a time at work; with `is_lower_bound` a part is unknown because of a crash.
     pub(crate) fn of(worked: Duration, is_lower_bound: bool) -> Self {
         Self {
             known: (!is_lower_bound || worked >= SHORTEST_KNOWN).then_some(worked),
@@ -296,7 +298,7 @@ impl From<Option<Duration>> for ColumnTime {
     }
 }
 
-/// `12s`, `≥ 12s` when a crash took a part, or `unknown`.
+/// Writes `12s`, `≥ 12s` for a lower bound, or `unknown`.
 impl fmt::Display for ColumnTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.known, self.is_lower_bound) {
@@ -309,22 +311,22 @@ impl fmt::Display for ColumnTime {
 
 /// Returns a codon in one line, in the order of the run screen: state, time, money, tokens, changed files.
 pub(crate) fn codon_line(standing: &str, elapsed: ColumnTime, codon: &CodonSummary) -> String {
-    line_with((standing, elapsed, codon), &files(codon.files_changed))
+    line_with(standing, elapsed, codon, &files(codon.files_changed))
 }
 
-/// Returns an attempt of a codon with earlier ones in one line, as [`codon_line`], with the files that all attempts together have changed.
+/// Returns a later attempt of a codon in one line like [`codon_line`], with the files that all attempts together have changed.
 pub(crate) fn later_attempt_line(standing: &str, elapsed: ColumnTime, codon: &CodonSummary) -> String {
     let files = in_all(files(codon.files_changed), codon.files_changed);
-    line_with((standing, elapsed, codon), &files)
+    line_with(standing, elapsed, codon, &files)
 }
 
-fn line_with((standing, elapsed, codon): (&str, ColumnTime, &CodonSummary), files: &str) -> String {
+fn line_with(standing: &str, elapsed: ColumnTime, codon: &CodonSummary, files: &str) -> String {
     let cost = money(codon.cost, codon.cost_is_lower_bound);
     let tokens = tokens_at_least(codon.tokens.total(), codon.tokens_are_lower_bound);
     format!("{standing:<10} {elapsed:>7} {cost:>11} {tokens:>8} tokens  {files:<15}")
 }
 
-/// `budget: $0.0210 of $1.0000, 12s of 1m0s`
+/// Returns `budget: $0.0210 of $1.0000, 12s of 1m0s`.
 pub(crate) fn budget(ceiling: &BudgetCeiling, totals: &BudgetTotals) -> String {
     let seconds = |seconds: f64| duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     let dollars = ceiling
@@ -342,7 +344,7 @@ pub(crate) fn budget(ceiling: &BudgetCeiling, totals: &BudgetTotals) -> String {
     format!("budget: {spent}{dollars}, {lived}{}", time.unwrap_or_default())
 }
 
-/// Time at work in words, where part of it may have been lost in a crash: `12s`, `at least 12s`, `an unknown time`.
+/// Returns a time at work in words: `12s`, or for a lower bound `at least 12s` or `an unknown time`.
 pub(crate) fn worked(time: Duration, is_lower_bound: bool) -> String {
     match ColumnTime::of(time, is_lower_bound).known {
         None => "an unknown time".to_owned(),
@@ -351,7 +353,7 @@ pub(crate) fn worked(time: Duration, is_lower_bound: bool) -> String {
     }
 }
 
-/// Columns for the ids of codons, as wide as the longest one.
+/// Returns the width of a column for ids of codons: that of the longest one.
 pub(crate) fn id_width<'c>(ids: impl Iterator<Item = &'c CodonId>) -> usize {
     ids.map(|id| id.as_str().len()).max().unwrap_or_default()
 }

@@ -29,16 +29,19 @@ static FOOTER: Mutex<FooterState> = Mutex::new(FooterState {
     ticker: None,
 });
 
-/// Wakes the thread that draws when there is nothing left to draw.
+/// Wakes the drawing thread when its generation has ended or nothing is left to draw.
 static EMPTIED: Condvar = Condvar::new();
 
-/// Number of footers that are shown. While there is none, writers do not wait for one another: each may have a reader of its own.
+/// Number of footers that are shown. While there is none, writers take no lock: standard output and error may have different readers, and a slow one
+/// must not delay the other.
 static SHOWN: AtomicUsize = AtomicUsize::new(0);
 
+/// Returns the lines of a part for the room that it has.
 type DrawPart = Box<dyn Fn(ScreenSize) -> SafeText + Send>;
 
 /// Last lines of the terminal.
 struct FooterState {
+    /// Parts from top to bottom, each with the generation in which it was added.
     parts: Vec<(usize, DrawPart)>,
     /// Lines are on the terminal; the cursor is on the first of them.
     is_drawn: bool,
@@ -46,6 +49,7 @@ struct FooterState {
     is_hidden: bool,
     /// Number of parts shown so far; the thread of an earlier generation ends.
     generation: usize,
+    /// Thread that draws; `None` while nothing is shown, or if it could not be started.
     ticker: Option<JoinHandle<()>>,
 }
 
@@ -60,7 +64,7 @@ impl FooterState {
             return;
         }
         if is_in_background() {
-            // A shell writes where the lines were, so they are not taken away any more.
+            // A shell writes over the lines, so they must not be erased later.
             self.is_drawn = false;
             return;
         }
@@ -73,7 +77,7 @@ impl FooterState {
         self.is_drawn = true;
     }
 
-    /// Lines of all parts. The last ones are what a person has to do, so the others get the room that is left.
+    /// Returns the lines of all parts. The last parts say what a person has to do, so the parts above get the room that is left.
     fn lines(&self, room: ScreenSize) -> Vec<String> {
         let mut lines = Vec::new();
         for (_, part) in self.parts.iter().rev() {
@@ -120,8 +124,8 @@ fn drawing(lines: &[String]) -> String {
     text + "\r\u{1b}[C\u{1b}[?7h"
 }
 
-/// Writes to the terminal. One that was closed, or that others have made non-blocking, is no reason to fail: what it does not take
-/// is drawn again soon.
+/// Writes to the terminal. A terminal that was closed, or that another program has made non-blocking, is no reason to fail: the lines are drawn again
+/// soon.
 fn write(text: &str) {
     let mut terminal = InfallibleWriter(io::stderr().lock());
     let _ = terminal
@@ -161,7 +165,7 @@ pub(crate) fn set_aside() {
 /// Draws again, below what others have written meanwhile.
 pub(crate) fn show_again() {
     let mut footer = footer();
-    // What was not erased before the program was stopped is below what the shell has written.
+    // Lines that were not erased before the program was stopped are still on the terminal, so it draws below the text of the shell.
     if std::mem::take(&mut footer.is_drawn) {
         write("\r\n\u{1b}[J");
     }
@@ -202,12 +206,12 @@ pub(crate) fn columns_of_errors() -> Option<usize> {
     io::stderr().is_terminal().then(columns)
 }
 
-/// Lines that are drawn again several times a second until this is dropped.
+/// A part of the footer, drawn again several times a second until the value is dropped. Has the generation in which it was added.
 #[derive(Debug)]
 pub(crate) struct Footer(usize);
 
 impl Footer {
-    /// Shows what `draw` gives for the room that there is. It is called with the place locked, so it must not write.
+    /// Shows the lines that `draw` returns for the room of the footer. `draw` is called while the footer is locked, so it must not print.
     pub(crate) fn show(draw: impl Fn(ScreenSize) -> SafeText + Send + 'static) -> Self {
         let mut footer = footer();
         footer.generation += 1;

@@ -42,7 +42,7 @@ fn held() -> MutexGuard<'static, Option<HeldOutput>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Holds a text until the screen is given back. Returns whether it did: `false` says that the screen is not taken, and the caller prints.
+/// Holds a text until the screen is given back. Returns `false` if the screen is not taken: then the caller prints the text.
 pub(super) fn hold(stream: OutputStream, text: &str) -> bool {
     let mut held = held();
     let Some(held) = held.as_mut() else { return false };

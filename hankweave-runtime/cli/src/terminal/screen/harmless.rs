@@ -27,7 +27,7 @@ pub(super) fn push_printable(safe: &mut String, text: &str) {
     for character in text.chars() {
         match character {
             '\n' | '\t' => safe.push(character),
-            // They join the parts of an emoji and the letters of some scripts; between others they are not seen.
+            // These two join the parts of an emoji and the letters of some scripts; between other characters they would be hidden.
             '\u{200c}' | '\u{200d}' if safe.chars().next_back().is_some_and(|before| !before.is_ascii()) => {
                 safe.push(character);
             }
@@ -37,7 +37,7 @@ pub(super) fn push_printable(safe: &mut String, text: &str) {
     }
 }
 
-/// Controls (C0, DEL and C1), marks that turn the direction of text around, and what has no width and could hide in a name.
+/// Whether a character is a control (C0, DEL or C1), changes the direction of text, or has no width and could hide in a name.
 pub(super) fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(character,

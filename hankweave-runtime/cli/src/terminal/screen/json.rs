@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::harmless::is_hidden;
 
-/// Lines that were not written yet fill at most a little more than this.
+/// Buffered bytes from which on the lines are written out.
 const KEPT_BYTES: usize = 64 << 10;
 
 /// Prints one document, which may have many lines.
@@ -21,6 +21,7 @@ pub(crate) fn print_json(document: &str) -> io::Result<()> {
 /// Writes lines of JSON to standard output, many at a time while they come quickly.
 #[derive(Debug, Default)]
 pub(crate) struct JsonLines {
+    /// Lines that are not written yet.
     kept: Vec<u8>,
 }
 
@@ -37,7 +38,7 @@ impl JsonLines {
         self.flush_if_full()
     }
 
-    /// Lines that are JSON already, each with its line break.
+    /// Adds lines that are JSON already, each with its line break.
     pub(crate) fn lines(&mut self, lines: &str) -> io::Result<()> {
         self.kept.extend_from_slice(&harmless(lines.as_bytes()));
         self.flush_if_full()
@@ -50,7 +51,7 @@ impl JsonLines {
         }
     }
 
-    /// Writes out what was kept.
+    /// Writes out the buffered lines.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let mut out = io::stdout().lock();
         let written = out.write_all(&self.kept).and_then(|()| out.flush());

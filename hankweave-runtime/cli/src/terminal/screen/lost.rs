@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A process has one terminal.
+/// Whether the terminal was closed; a process has one terminal.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
 
 /// Whether a write has shown that the terminal was closed.

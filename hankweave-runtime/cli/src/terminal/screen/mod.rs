@@ -1,7 +1,7 @@
 //! All output to people and scripts is written here, and nothing in it can control a terminal or deceive the reader (S9).
 //!
-//! No other module opens standard output or standard error for text; `tests/architecture.rs` holds the sources against that. So no printer has to
-//! think of it: what it writes is made visible here, but for the styles that it asks for ([`SafeText::styled`]).
+//! No other module opens standard output or standard error for text; `tests/architecture.rs` checks that. So no caller has to think of safety:
+//! control characters in its text are made visible here, except for the styles that it asks for ([`SafeText::styled`]).
 
 mod area;
 mod full;
@@ -41,6 +41,7 @@ pub(crate) fn is_drawable() -> bool {
 /// Prints a result to standard output (CLI-5).
 pub(crate) fn print(text: impl Into<SafeText>) -> io::Result<()> {
     let text = text.into();
+    // While a view has the whole screen, it keeps the text and prints it at its end.
     if hold(OutputStream::Out, text.as_str()) {
         return Ok(());
     }
@@ -59,7 +60,6 @@ pub(crate) fn streams() -> (tokio::io::Stdin, tokio::io::Stdout) {
 
 /// Writes to standard error, for people. A message that cannot be written, because of a full disk for example, is no reason to fail.
 pub(crate) fn print_stderr(text: impl Into<SafeText>) {
-    // See above.
     let _ = ask(text);
 }
 
@@ -99,7 +99,8 @@ pub(crate) fn ring() {
     });
 }
 
-/// Ends the line in which a terminal has shown the `^C` that was typed, so that what is printed next begins its own. One that shows no keys has none.
+/// Ends the line in which a terminal has shown the typed `^C`, so that the next message begins its own line. A terminal that shows no keys has no such
+/// line.
 pub(crate) fn end_echoed_line() {
     let shows = tcgetattr(io::stderr())
         .is_ok_and(|modes| modes.local_modes.contains(LocalModes::ECHO | LocalModes::ECHOCTL));

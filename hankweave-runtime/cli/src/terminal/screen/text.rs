@@ -1,4 +1,4 @@
-//! Text for people.
+//! Text for people that cannot control the terminal.
 
 use std::fmt::{self, Display, Write};
 

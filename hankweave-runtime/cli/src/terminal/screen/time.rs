@@ -1,4 +1,4 @@
-//! Times for people.
+//! Times for people: `local_*` in the zone of this machine, `offset_*` with its offset, `with_*` for the times inside of a message.
 
 use hankweave_core::time::{Timestamp, short_duration};
 use hankweave_runtime::world::clock::{Clock as _, SystemClock};
@@ -55,6 +55,7 @@ pub(crate) fn offset_period(start: Timestamp, end: Option<Timestamp>) -> String 
     }
 }
 
+/// Adds the offset of `time` to a text.
 fn with_offset(shown: String, time: Timestamp) -> String {
     match strftime(time, &TimeZone::system(), "%:z") {
         Some(offset) => format!("{shown} {offset}"),
@@ -67,7 +68,7 @@ pub(crate) fn with_offset_times(text: &str) -> String {
     with_times(text, &offset_time)
 }
 
-/// Length of a time in UTC with milliseconds, and without.
+/// Lengths of a time in UTC, with milliseconds and without, in bytes.
 const UTC_TIMES: [usize; 2] = [24, 20];
 
 /// Returns a message of the runtime with its times in UTC as people read them where they are.
@@ -93,13 +94,14 @@ fn strftime(time: Timestamp, zone: &TimeZone, form: &str) -> Option<String> {
     Some(time.to_zoned(zone.clone()).strftime(form).to_string())
 }
 
+/// Replaces each time in UTC in a text by `shown`.
 fn with_times(text: &str, shown: &dyn Fn(Timestamp) -> String) -> String {
     let (mut local, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(first) = rest.chars().next() {
-        let found = UTC_TIMES.iter().filter_map(|length| rest.get(..*length));
-        let found = found.filter(|time| time.ends_with('Z') && time.as_bytes()[10] == b'T');
-        let found = found.filter_map(|time| Some((time.len(), Timestamp::parse(time).ok()?)));
-        let length = match { found }.next() {
+        let starts = UTC_TIMES.iter().filter_map(|length| rest.get(..*length));
+        let candidates = starts.filter(|time| time.ends_with('Z') && time.as_bytes()[10] == b'T');
+        let mut times = candidates.filter_map(|time| Some((time.len(), Timestamp::parse(time).ok()?)));
+        let length = match times.next() {
             Some((length, time)) => {
                 local.push_str(&shown(time));
                 length
@@ -114,6 +116,7 @@ fn with_times(text: &str, shown: &dyn Fn(Timestamp) -> String) -> String {
     local
 }
 
+/// Returns a time in a zone, without the day or the year if they are those of `now`.
 fn in_zone(time: Timestamp, now: Timestamp, zone: &TimeZone) -> Option<String> {
     let zoned = |time: Timestamp| {
         let time = jiff::Timestamp::from_millisecond(time.as_millis()).ok()?;

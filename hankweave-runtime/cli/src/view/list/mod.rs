@@ -48,13 +48,13 @@ use crate::status;
 use crate::task::EarlierTasks;
 use crate::terminal::exit::{CliError, CliErrorKind};
 
-/// Number of execution directories and of tasks in the list.
+/// Most execution directories, and most tasks, in the list.
 const MAX_ROWS: usize = 200;
 
 /// Time that the registry may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Time for which a list answers further pages that ask.
+/// Time for which a list is used again for further requests.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// Time for which the found directories stay valid.
@@ -66,12 +66,13 @@ pub(super) fn serve(global: &Global, args: &ViewArgs, root: &Path) -> Result<Exi
     make_new_files_private();
     let root = folder(root)?;
     let runtime = lasting_runtime().map_err(|error| CliError::no_threads(&error))?;
-    let ended = runtime.block_on(answer(global, args, root));
+    let ended = runtime.block_on(open_and_serve(global, args, root));
     // A thread that waits for a disk that hangs must not keep the process.
     runtime.shutdown_background();
     ended
 }
 
+/// Returns the real path of the folder to list.
 fn folder(root: &Path) -> Result<PathBuf, CliError> {
     let metadata = RealDisk.metadata_followed(root);
     if !metadata.is_ok_and(|metadata| metadata.kind == FileKind::Directory) {
@@ -83,7 +84,8 @@ fn folder(root: &Path) -> Result<PathBuf, CliError> {
         .map_err(|error| CliError::from_error(CliErrorKind::Io, &error))
 }
 
-async fn answer(global: &Global, args: &ViewArgs, root: PathBuf) -> Result<ExitCode, CliError> {
+/// Opens the server of the list and serves until a signal.
+async fn open_and_serve(global: &Global, args: &ViewArgs, root: PathBuf) -> Result<ExitCode, CliError> {
     let world = World::real();
     let list = Arc::new(Listing::new(&world, &root, &args.place));
     let mut options = ServerOptions::default();
@@ -110,7 +112,7 @@ impl PageServer for ListServer {
     }
 }
 
-/// Returns a private folder of the user, as nothing is written into the folder that is listed.
+/// Returns a private folder of the user for the file that opens the browser: nothing is written into the listed folder.
 fn browser_folder() -> Option<PathBuf> {
     let records = records_folder(&Environment::of_process())?;
     let folder = parent(&records).to_owned();
@@ -126,14 +128,20 @@ fn failure(error: &ServeError, args: &ViewArgs) -> CliError {
     }
 }
 
-/// The list, and what is known of its directories.
+/// Makes the list, and keeps facts from one list for the next.
 struct Listing {
     world: World,
+    /// Folder whose runs are listed.
     root: PathBuf,
+    /// Home of the user, which is shown as `~`.
     home: Option<PathBuf>,
+    /// Arguments that say where the registry is.
     place: RegistryArgs,
+    /// The open registry; `None` before the first list, or if there is no registry.
     registry: Mutex<Option<Registry>>,
+    /// The newest list as JSON, and its time.
     newest: Mutex<Option<(Instant, Arc<str>)>>,
+    /// Facts that earlier lists have read.
     known: Arc<std::sync::Mutex<KnownRuns>>,
     /// Directories of the newest list by their names.
     directories: RwLock<HashMap<String, PathBuf>>,
@@ -148,18 +156,22 @@ impl std::fmt::Debug for Listing {
 /// Directories that were found, and runs that were read.
 #[derive(Debug, Default)]
 struct KnownRuns {
+    /// Execution directories of the last search, and its time.
     found: Option<(Instant, Arc<FoundDirectories>)>,
+    /// Run of each directory with the stamp of its record; `None` for a record without a run.
     drawn: HashMap<PathBuf, (Stamp, Option<DrawnRun>)>,
 }
 
-/// Lengths, times and numbers that change with a record.
+/// Figures that change with a record: while they are equal, it need not be read again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
-    /// Length and time of each file that is written.
+    /// Length in bytes and time of change of each file that a run writes.
     files: Vec<(u64, (i64, u32))>,
+    /// Length of the journal, in bytes.
     journal: u64,
+    /// Process that works in the directory.
     holder: Option<u32>,
-    /// Version of the task in its registry.
+    /// Version of the task in its registry; 0 for a run without a task.
     task: u64,
 }
 
@@ -170,12 +182,15 @@ struct ListedTasks {
     holders: Option<TaskHolders>,
     /// Present workers.
     workers: Vec<WorkerPresence>,
+    /// Number of pending tasks.
     queued: u64,
+    /// Whether the registry has more tasks than `rows`.
     is_cut: bool,
+    /// Why the registry could not be asked.
     error: Option<String>,
 }
 
-/// A task with what list, show and status say of it.
+/// A task with facts that its row does not have.
 #[derive(Debug)]
 struct ListedTask {
     row: TaskRow,
@@ -183,14 +198,16 @@ struct ListedTask {
     cost: Option<TaskCost>,
     /// Why it waits in vain for an earlier task.
     blocked: Option<String>,
-    /// Worker of a running task that does not work.
+    /// Worker of a running task, if it does not work.
     absent: Option<AbsentWorker>,
 }
 
-/// Everything in the list at one moment.
+/// Rows of one list.
 struct Gathered {
     rows: Vec<ListRow>,
+    /// Directories of the rows by their names.
     directories: HashMap<String, PathBuf>,
+    /// Whether more directories may exist.
     is_cut: bool,
 }
 
@@ -327,12 +344,13 @@ async fn listed_tasks(registry: &Registry) -> Result<ListedTasks, CliError> {
     })
 }
 
-/// Names of the workers that hold tasks.
+/// Returns the names of the workers that hold tasks.
 fn workers(rows: &[ListRow]) -> BTreeSet<&str> {
     rows.iter().filter_map(|row| row.worker.as_deref()).collect()
 }
 
 impl KnownRuns {
+    /// Makes the rows: a row for each task, with the run in its workspace, then a row for each other directory below `root`.
     fn gather(&mut self, root: &Path, home: Option<&Path>, tasks: &ListedTasks, now: Timestamp) -> Gathered {
         let found = self.found(root);
         let (mut rows, mut directories, mut seen) = (Vec::new(), HashMap::new(), BTreeSet::new());
@@ -383,6 +401,7 @@ impl KnownRuns {
         }
     }
 
+    /// Returns the execution directories below `root`, searched again if the last search is too old.
     fn found(&mut self, root: &Path) -> Arc<FoundDirectories> {
         if let Some((at, found)) = &self.found
             && at.elapsed() < FOUND_FRESH
@@ -394,7 +413,7 @@ impl KnownRuns {
         found
     }
 
-    /// Returns the run of a directory, read again if its record has changed; `None` where none is recorded.
+    /// Returns the run of a directory, read again if its record has changed; `None` without a recorded run.
     fn drawn(&mut self, path: &Path, task: Option<OwningTask>, version: u64) -> Option<&DrawnRun> {
         if !receipt::has_record(path) {
             return None;
@@ -402,15 +421,15 @@ impl KnownRuns {
         let stamp = Stamp::of(path, version);
         let is_known = self.drawn.get(path).is_some_and(|(known, _)| *known == stamp);
         if !is_known {
-            let drawn = read(path, task);
+            let drawn = read_run(path, task);
             self.drawn.insert(path.to_owned(), (stamp, drawn));
         }
         self.drawn.get(path)?.1.as_ref()
     }
 }
 
-/// Reads the run of a directory; `None` where none is recorded or the record cannot be read.
-fn read(path: &Path, task: Option<OwningTask>) -> Option<DrawnRun> {
+/// Reads the run of a directory; `None` if none is recorded or the record cannot be read.
+fn read_run(path: &Path, task: Option<OwningTask>) -> Option<DrawnRun> {
     let mut view = status::drawn(path, task)
         .inspect_err(
             |error| tracing::warn!(path = %path.display(), error = error.message(), "a run cannot be listed"),
@@ -455,7 +474,7 @@ fn named(row: ListRow, path: &Path, directories: &mut HashMap<String, PathBuf>) 
     }
 }
 
-/// Sorts rows: those that wait for a user come first, the longest wait first; then the others, the newest first.
+/// Sorts rows by their group. In the first group, rows that wait for a user, the longest wait comes first; in the others the newest row.
 fn sort(rows: &mut [ListRow]) {
     rows.sort_by(|a, b| {
         let by_time = match a.group {
@@ -467,7 +486,7 @@ fn sort(rows: &mut [ListRow]) {
     });
 }
 
-/// Returns a path for people, from the home folder on where it is below that.
+/// Returns a path for people, with `~` for the home folder.
 fn shown(path: &Path, home: Option<&Path>) -> String {
     match home.and_then(|home| path.strip_prefix(home).ok()) {
         Some(below) if below.as_os_str().is_empty() => "~".to_owned(),

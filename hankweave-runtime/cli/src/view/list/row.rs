@@ -13,19 +13,19 @@ use crate::owning_task::{OwningTask, TaskEnd};
 use crate::task::reason;
 
 /// Longest text of a row, in bytes of JSON.
-const TEXT: usize = 320;
+const LONGEST_TEXT: usize = 320;
 
-/// Number of entries of a plan that are drawn; a longer plan has its counts alone.
-const ENTRIES: usize = 24;
+/// Most entries of a plan that are drawn; of a longer plan only the counts are shown.
+const MAX_ENTRIES: usize = 24;
 
 /// Time after its end for which a run that did not complete waits for its user.
 const WAITS_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 
-/// Row of the list.
+/// Row of the list, as the page gets it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ListRow {
-    /// Name of its record, below which its page is served; absent where no run is recorded.
+    /// Name under which the page of its run is served; absent if no run is recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) record: Option<String>,
     pub(super) name: String,
@@ -34,15 +34,16 @@ pub(super) struct ListRow {
     pub(super) goal: Option<String>,
     /// Execution directory, for people.
     pub(super) folder: String,
+    /// Id of the task, if the run belongs to one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) task: Option<String>,
     /// Worker that holds the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) worker: Option<String>,
     pub(super) group: Group,
-    /// State of the run, whose shape is drawn.
+    /// State, which chooses the shape that the page draws.
     pub(super) state: &'static str,
-    /// State in words, where they are others than those of the shape.
+    /// State in words, if `state` is not the right word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) word: Option<&'static str>,
     /// Question, cause or newest message.
@@ -50,13 +51,17 @@ pub(super) struct ListRow {
     /// States of the entries of the plan, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) plan: Vec<&'static str>,
+    /// Number of completed codons.
     pub(super) completed: usize,
+    /// Number of codons of the plan.
     pub(super) planned: usize,
-    /// US dollars, against the limit where there is one; absent where nothing is known.
+    /// Cost in US dollars; with a `limit` the part that counts against it. Absent if nothing is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) spent: Option<Usd>,
+    /// Whether more was spent than `spent`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) at_least: bool,
+    /// Total budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) limit: Option<Usd>,
     /// Start of its state.
@@ -64,7 +69,7 @@ pub(super) struct ListRow {
     pub(super) since: Option<Timestamp>,
 }
 
-/// Group of rows.
+/// Group of rows, in the order of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Group {
@@ -76,7 +81,7 @@ pub(super) enum Group {
     Ended,
 }
 
-/// A run as its directory has it.
+/// The newest run of a directory.
 #[derive(Debug, Clone)]
 pub(super) struct DrawnRun {
     pub(super) view: RunView,
@@ -96,7 +101,7 @@ impl ListRow {
         let since = since(view);
         Self {
             record: None,
-            name: excerpt(name, TEXT),
+            name: excerpt(name, LONGEST_TEXT),
             goal: view.goal.clone(),
             folder: folder.to_owned(),
             task: None,
@@ -104,7 +109,7 @@ impl ListRow {
             group: group(view.state, since, now),
             state: shape(view),
             word: word(view),
-            last: excerpt(&last_word(drawn), TEXT),
+            last: excerpt(&last_word(drawn), LONGEST_TEXT),
             plan: plan(view),
             completed: view.codons.completed,
             planned: view.codons.planned,
@@ -121,8 +126,7 @@ impl ListRow {
         }
     }
 
-    /// Returns the row of a task: that of its run, where one is recorded, with what only the registry knows.
-    /// `cost` is that of list and show.
+    /// Returns the row of a task: the row of its run, if one is recorded, with the facts of the registry. `cost` is that of `task list` and `task show`.
     pub(super) fn of_task(
         task: &TaskRow,
         cost: Option<TaskCost>,
@@ -137,9 +141,9 @@ impl ListRow {
             _ => Some(task.updated_at),
         };
         Self {
-            name: excerpt(record.name(), TEXT),
+            name: excerpt(record.name(), LONGEST_TEXT),
             task: Some(record.id().to_string()),
-            // What is counted against a limit is in the record of the runs alone.
+            // With a limit the run's own figure stays: only its record has the part that counts against the limit.
             spent: cost
                 .filter(|_| row.limit.is_none())
                 .map(|cost| cost.cost)
@@ -150,24 +154,25 @@ impl ListRow {
         }
     }
 
-    /// Names the task in whose workspace the run is, with its status, by the files of the task: for a task of another registry.
+    /// Adds the name and status of the task in whose workspace the run is. They come from the files of the task, because its registry is not the one of
+    /// this list.
     pub(super) fn of_files(self, task: &OwningTask, now: Timestamp) -> Self {
         let known = task.failure_beside(None).map(str::to_owned);
         let known = known.or_else(|| task.end().map(|end| end.in_short()));
         let since = self.since;
         let row = match task.status() {
-            // Whether a worker holds it, its registry knows.
+            // Only its registry knows whether a worker holds it, so the run is shown as it is.
             TaskStatus::Running => self,
             status => self.with_status(status, known, since, now),
         };
         Self {
-            name: excerpt(task.name(), TEXT),
+            name: excerpt(task.name(), LONGEST_TEXT),
             task: Some(task.id().to_string()),
             ..row
         }
     }
 
-    /// Puts the status of a task in place of that of its newest run; `known` says more of it than the run.
+    /// Puts the status of a task in place of that of its newest run. `known` is what the task says of its status.
     fn with_status(
         self,
         status: TaskStatus,
@@ -177,8 +182,8 @@ impl ListRow {
     ) -> Self {
         let (group, state, word) = of_status(status, &self);
         let is_ended = group == Group::Ended || status == TaskStatus::Failed;
-        // A task that completed as its run did has the last words of its agent.
-        let is_shown = status == TaskStatus::Completed && self.state == state;
+        // For a task that completed with its run, the last words of the agent say more than `known`.
+        let keeps_last = status == TaskStatus::Completed && self.state == state;
         Self {
             group: match group {
                 Group::Waits if is_ended && is_old(since, now) => Group::Ended,
@@ -186,19 +191,19 @@ impl ListRow {
             },
             state,
             word,
-            last: match known.filter(|_| !is_shown) {
-                Some(text) => excerpt(&text, TEXT),
+            last: match known.filter(|_| !keeps_last) {
+                Some(text) => excerpt(&text, LONGEST_TEXT),
                 None => self.last,
             },
             ..self
         }
     }
 
-    /// Says that the task waits in vain for an earlier one, so that a user has to look.
+    /// Marks a task that waits in vain for an earlier task, so that a user has to act.
     pub(super) fn mark_blocked(&mut self, blocked: &str) {
         self.group = Group::Waits;
         self.word = Some("blocked");
-        self.last = excerpt(blocked, TEXT);
+        self.last = excerpt(blocked, LONGEST_TEXT);
     }
 
     /// Marks a task on which no worker works now. A lost task waits for the user; any other one keeps its group, and gets `worker`.
@@ -209,7 +214,7 @@ impl ListRow {
             self.worker = worker;
         }
         self.word = Some(absent.word());
-        self.last = excerpt(&absent.in_short(), TEXT);
+        self.last = excerpt(&absent.in_short(), LONGEST_TEXT);
     }
 
     fn without_run(folder: &str) -> Self {
@@ -239,6 +244,7 @@ fn last_name(folder: &str) -> &str {
     folder.rsplit('/').find(|name| !name.is_empty()).unwrap_or(folder)
 }
 
+/// Returns the start of a run's state.
 fn since(view: &RunView) -> Option<Timestamp> {
     match (&view.ask, view.state) {
         (Some(ask), RunState::Asking) => Some(ask.since),
@@ -247,6 +253,7 @@ fn since(view: &RunView) -> Option<Timestamp> {
     }
 }
 
+/// Whether a run ended so long ago that nothing waits for its user any more.
 fn is_old(since: Option<Timestamp>, now: Timestamp) -> bool {
     since.is_some_and(|since| now.as_millis().saturating_sub(since.as_millis()) > WAITS_MS)
 }
@@ -261,7 +268,7 @@ fn group(state: RunState, since: Option<Timestamp>, now: Timestamp) -> Group {
     }
 }
 
-/// Returns the shape of a run, by the words of the page.
+/// Returns the state of a run by which the page chooses its shape.
 fn shape(view: &RunView) -> &'static str {
     match view.state {
         RunState::Running if view.now.is_none() && view.activity.is_some() => "retry",
@@ -270,6 +277,7 @@ fn shape(view: &RunView) -> &'static str {
     }
 }
 
+/// Returns the state in words, if the one of [`shape`] is not the right word.
 fn word(view: &RunView) -> Option<&'static str> {
     match view.state {
         RunState::Idle => Some("waits for a command"),
@@ -280,7 +288,7 @@ fn word(view: &RunView) -> Option<&'static str> {
     }
 }
 
-/// Returns what its user has to know: the question, the cause of the end, or the newest message.
+/// Returns the text for the user: the question, the cause of the end, or the newest message.
 fn last_word(drawn: &DrawnRun) -> String {
     let view = &drawn.view;
     let message = drawn.message.clone().filter(|text| !text.is_empty());
@@ -295,6 +303,7 @@ fn last_word(drawn: &DrawnRun) -> String {
     found.unwrap_or_else(|| view.headline.clone())
 }
 
+/// Returns the message of the failed attempt.
 fn problem(view: &RunView) -> Option<String> {
     let problem = view.problem.as_ref()?;
     view.attempt(&problem.item, problem.attempt)?
@@ -304,9 +313,9 @@ fn problem(view: &RunView) -> Option<String> {
         .clone()
 }
 
-/// Returns the states of the entries of the plan, or nothing where there are too many to be drawn.
+/// Returns the states of the entries of the plan; empty if there are too many to be drawn.
 fn plan(view: &RunView) -> Vec<&'static str> {
-    if view.order.len() > ENTRIES || view.omitted.before + view.omitted.after > 0 {
+    if view.order.len() > MAX_ENTRIES || view.omitted.before + view.omitted.after > 0 {
         return Vec::new();
     }
     let asked = view.ask.as_ref().and_then(|ask| ask.codon.as_ref());
@@ -342,13 +351,13 @@ fn newest_of(item: &ItemView) -> Option<&AttemptView> {
     item.attempts.values().next_back()
 }
 
-/// Returns group, shape and word of a task.
+/// Returns the group, state and word of a task with this status and newest run.
 fn of_status(status: TaskStatus, run: &ListRow) -> (Group, &'static str, Option<&'static str>) {
     let running = RunState::Running.as_str();
     match status {
         TaskStatus::Pending => (Group::Queued, RunState::Planned.as_str(), Some("queued")),
         TaskStatus::Running if run.group == Group::Running => (Group::Running, run.state, run.word),
-        // Its newest run has ended, and the worker starts the next one or writes the result.
+        // The newest run has ended; the worker is about to start the next one or to write the result.
         TaskStatus::Running => (Group::Running, running, None),
         TaskStatus::Waiting => (Group::Waits, RunState::Asking.as_str(), None),
         TaskStatus::Failed => (Group::Waits, RunState::Failed.as_str(), None),
@@ -358,12 +367,12 @@ fn of_status(status: TaskStatus, run: &ListRow) -> (Group, &'static str, Option<
     }
 }
 
-/// Returns what the registry alone knows: the question of a task that waits, why it failed or waits, or how a user ended it.
+/// Returns what only the registry says of a task: its question, why it failed or waits, or how a user ended it.
 fn of_record(task: &TaskRow) -> Option<String> {
     match &task.record {
         TaskRecord::Waiting(waiting) => Some(waiting.question.clone()),
         TaskRecord::Failed(failed) => Some(failed.error.clone()),
-        // How its newest attempt ended is no longer so.
+        // Always a text, if only an empty one, in place of the outdated text of the newest run.
         TaskRecord::Pending(_) => Some(reason(task).unwrap_or_default()),
         record => TaskEnd::of(record.status(), Some(task)).map(|end| end.in_short()),
     }
@@ -445,8 +454,8 @@ mod tests {
         let done = row(view(RunState::Completed, now()), Some("All\ntests pass."));
         assert_eq!(done.last, "All tests pass.");
         assert_eq!(done.name, "bookshelf");
-        let long = "x".repeat(10 * TEXT);
-        assert!(row(view(RunState::Completed, now()), Some(&long)).last.len() <= TEXT + 3);
+        let long = "x".repeat(10 * LONGEST_TEXT);
+        assert!(row(view(RunState::Completed, now()), Some(&long)).last.len() <= LONGEST_TEXT + 3);
     }
 
     // covers: WIRE-51
@@ -500,7 +509,7 @@ mod tests {
     #[test]
     fn a_plan_that_is_too_long_for_a_row_has_its_counts_alone() {
         let mut long = view(RunState::Running, now());
-        long.order = vec!["a".to_owned(); ENTRIES + 1];
+        long.order = vec!["a".to_owned(); MAX_ENTRIES + 1];
         assert_eq!(row(long, None).plan, [""; 0]);
         let mut unknown = view(RunState::Running, now());
         unknown.items.clear();

@@ -1,4 +1,4 @@
-//! Search for execution directories below a folder. It follows no link, and its work is limited.
+//! Search for execution directories below a folder. The search follows no link and has limits.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 /// Depth of the folders that are searched, below the first one.
 const MAX_DEPTH: usize = 8;
 
-/// Number of entries that are looked at.
+/// Most entries of folders that are looked at.
 const MAX_ENTRIES: usize = 100_000;
 
 /// Folders of tools, which are large and in which no user starts a run.
@@ -29,6 +29,7 @@ pub(super) fn find(root: &Path, most: usize) -> FoundDirectories {
     find_within(root, most, MAX_ENTRIES)
 }
 
+/// Like [`find`]; looks at no more than `entries` entries of folders.
 fn find_within(root: &Path, most: usize, mut entries: usize) -> FoundDirectories {
     let mut found = FoundDirectories::default();
     let mut waiting = VecDeque::from([(root.to_owned(), 0)]);
@@ -40,7 +41,7 @@ fn find_within(root: &Path, most: usize, mut entries: usize) -> FoundDirectories
             }
             found.directories.push(folder.clone());
         }
-        // A folder of another user has nothing for this one.
+        // A folder that cannot be read, such as one of another user, counts as empty.
         let names = RealDisk.list_dir(&folder).unwrap_or_default();
         for name in names {
             let is_searched = name

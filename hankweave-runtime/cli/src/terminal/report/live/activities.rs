@@ -1,4 +1,4 @@
-//! Lengthy activities, with their progress or duration (CLI-36).
+//! Lengthy activities in one line, such as a checkpoint or a wait, with their progress or duration (CLI-36).
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ pub(super) fn words(activity: &CurrentActivity, now: Timestamp, width: usize) ->
     }
 }
 
-/// ` (retry 2 of 10)`
+/// Returns ` (retry 2 of 10)`.
 fn retries(activity: &CurrentActivity) -> String {
     match (activity.done, activity.total) {
         (Some(number), Some(most)) => format!(" (retry {number} of {most})"),
@@ -61,7 +61,7 @@ fn retries(activity: &CurrentActivity) -> String {
     }
 }
 
-/// `━━━━━━╸───── 1200 of 5000 files`
+/// Returns `━━━━━━╸───── 1200 of 5000 files`.
 fn files(activity: &CurrentActivity, width: usize) -> String {
     let (done, total) = (
         activity.done.unwrap_or_default(),
@@ -70,7 +70,7 @@ fn files(activity: &CurrentActivity, width: usize) -> String {
     bar(done, total, width) + &format!(" {done} of {total} files")
 }
 
-/// Whether `now` is the end of a wait.
+/// Whether a wait has ended at `now`.
 pub(super) fn is_over(activity: &CurrentActivity, now: Timestamp) -> bool {
     activity.to.is_some_and(|to| to.since(now) == Duration::ZERO)
 }

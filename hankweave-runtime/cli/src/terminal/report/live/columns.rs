@@ -13,24 +13,24 @@ const GAP: usize = 2;
 /// Mark and blank at the start of a line.
 const MARK: usize = 2;
 
-/// Columns after the name and its position, in the order of a line.
+/// Positions in [`Columns::widths`], which has the columns after the title in the order of a line; the time is the first.
 const MONEY: usize = 1;
 const TOKENS: usize = 2;
 const FILES: usize = 3;
 const CHECKPOINT: usize = 4;
 
-/// Columns that a narrow terminal loses, the first one first, each with the columns of a name that are worth more than it.
+/// Columns that a narrow terminal loses, in this order, each with the width of a name for which it is given up.
 const OPTIONAL: [(usize, usize); 4] = [(CHECKPOINT, 24), (TOKENS, 20), (FILES, 12), (MONEY, 12)];
 
-/// Columns of a name without which its position says nothing.
+/// Shortest width to which a name is cut, in columns; a position without a name says nothing.
 const LEAST_NAME: usize = 6;
 
 /// Widths of the columns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Columns {
-    /// Name and position in a loop.
+    /// Width of the title: name and position in a loop.
     title: usize,
-    /// 0 for a column that is not shown.
+    /// Widths of the other columns; 0 for one that is not shown.
     widths: [usize; 5],
 }
 
@@ -58,6 +58,7 @@ impl Columns {
             columns.saturating_sub(MARK + shown.map(|width| width + GAP).sum::<usize>())
         };
         for (column, worth) in OPTIONAL {
+            // A column goes if the title would have less room than its name is worth.
             if room(&widths) < longest.min(worth + position) {
                 widths[column] = 0;
             }
@@ -66,12 +67,14 @@ impl Columns {
         Self { title, widths }
     }
 
-    /// Returns the line of an attempt without its mark; `last` is printed in the column of the changed files.
+    /// Returns the line of an attempt without its mark; `files` is the text in the column of the changed files.
     pub(super) fn line(
         &self,
-        (name, position): (&str, &str),
-        (attempt, time): (&AttemptView, Duration),
-        last: &str,
+        name: &str,
+        position: &str,
+        attempt: &AttemptView,
+        time: Duration,
+        files: &str,
     ) -> String {
         let checkpoint = attempt.checkpoint.as_ref().map_or("", |sha| sha.short());
         let time = ColumnTime::of(time, attempt.state == AttemptState::Crashed).to_string();
@@ -81,7 +84,7 @@ impl Columns {
             (time.as_str(), Alignment::Right),
             (&money, Alignment::Right),
             (&tokens, Alignment::Right),
-            (last, Alignment::Left),
+            (files, Alignment::Left),
             (checkpoint, Alignment::Left),
         ];
         let mut line = cell(&self.title(name, position), self.title, Alignment::Left);
@@ -92,7 +95,7 @@ impl Columns {
         line.trim_end().to_owned()
     }
 
-    /// Returns a name with its position in a loop; where both do not fit the name is cut, as long as something of it is left.
+    /// Returns a name with its position in a loop. If both do not fit, the name is cut, but not below [`LEAST_NAME`].
     fn title(&self, name: &str, position: &str) -> String {
         let left = self.title.saturating_sub(measure_text_width(position));
         match position.is_empty() || left < LEAST_NAME.min(measure_text_width(name)) {
@@ -102,7 +105,7 @@ impl Columns {
     }
 }
 
-/// Returns a text in a column of this width. Cut before a wide character it is shorter, and is filled up afterwards.
+/// Returns a text in a column of this width. A text that was cut in front of a wide character is too short, so padding comes after the cut.
 fn cell(text: &str, width: usize, alignment: Alignment) -> String {
     pad_str(&truncate_str(text, width, "…"), width, alignment, None).into_owned()
 }
@@ -182,8 +185,10 @@ mod tests {
                 let columns = Columns::of(&view, width);
                 let position = if is_looped { " (3 of at most 10)" } else { "" };
                 let cut = columns.line(
-                    (NAMES[2], position),
-                    (&attempt(0, false), Duration::from_millis(4_600)),
+                    NAMES[2],
+                    position,
+                    &attempt(0, false),
+                    Duration::from_millis(4_600),
                     "",
                 );
                 assert!(
@@ -196,11 +201,10 @@ mod tests {
                 let lines = NAMES.map(|name| {
                     let place = if name == "Plan" { "" } else { position };
                     columns.line(
-                        (name, place),
-                        (
-                            &attempt(1_234_500_000, name == "Plan"),
-                            Duration::from_millis(4_600),
-                        ),
+                        name,
+                        place,
+                        &attempt(1_234_500_000, name == "Plan"),
+                        Duration::from_millis(4_600),
                         "3 files",
                     )
                 });
@@ -224,11 +228,7 @@ mod tests {
             let columns = Columns::of(&plan(&NAMES, true), width);
             let attempt = attempt(23_100_000, false);
             let time = Duration::from_secs(200);
-            columns.line(
-                ("Review it", " (2 of at most 10)"),
-                (&attempt, time),
-                &files(Some(0)),
-            )
+            columns.line("Review it", " (2 of at most 10)", &attempt, time, &files(Some(0)))
         };
         assert_eq!(
             [39, 79, 199].map(line),

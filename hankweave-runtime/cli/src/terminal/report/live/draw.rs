@@ -1,4 +1,4 @@
-//! The moving part of the screen: what runs, what comes, and one line about all of it (CLI-24).
+//! The footer of the screen (CLI-24): the running codon with its last lines, the codons that come, and one line about the whole run.
 
 use std::fmt::{self, Write};
 
@@ -25,7 +25,7 @@ const HELPERS: usize = 6;
 /// The longest bar, in characters.
 pub(super) const BAR: usize = 24;
 
-/// The most codons that come.
+/// The most codons that come next.
 const COMING: usize = 3;
 
 /// Frames of the mark that turns while something runs.
@@ -50,12 +50,13 @@ fn write_all(progress: &LiveProgress, room: ScreenSize, now: Timestamp, text: &m
         .as_ref()
         .filter(|activity| !activities::is_over(activity, now));
     let doing = activity.map(|activity| activities::words(activity, now, (room.columns / 4).min(BAR)));
-    // The last line is that about all of it, the one before it what runs.
+    // Two lines are always shown: the running codon, and at the end the line about the whole run.
     let left = room.lines.saturating_sub(2);
     let next = coming.len().min(COMING).min(left / 2);
+    // The line with the number of further codons.
     let more = usize::from(coming.len() > next && next > 0);
     if let Some((current, attempt)) = view.current().filter(|_| room.lines > 1) {
-        write_current(view, (current, attempt), (room, now), text)?;
+        write_current(view, current, attempt, room.columns, now, text)?;
         let mut room_left = left.saturating_sub(next + more);
         if let Some(doing) = doing.filter(|_| room_left > 0) {
             room_left -= 1;
@@ -96,7 +97,7 @@ fn write_all(progress: &LiveProgress, room: ScreenSize, now: Timestamp, text: &m
     }
 }
 
-/// Sentinels that watch the current codon, the most recent one at the end.
+/// Returns the sentinels that watch the running codon, the most recent one at the end.
 fn watching(view: &RunView) -> Vec<(&String, &SentinelView)> {
     let watching = view.sentinels.iter();
     let mut watching: Vec<_> = watching
@@ -111,10 +112,13 @@ fn write_dim(text: &mut SafeText, line: fmt::Arguments<'_>) -> fmt::Result {
     writeln!(text)
 }
 
+/// Writes the line of the running codon.
 fn write_current(
     view: &RunView,
-    (current, attempt): (&CurrentAttempt, &AttemptView),
-    (room, now): (ScreenSize, Timestamp),
+    current: &CurrentAttempt,
+    attempt: &AttemptView,
+    columns: usize,
+    now: Timestamp,
     text: &mut SafeText,
 ) -> fmt::Result {
     let lived = attempt.worked(now);
@@ -125,21 +129,21 @@ fn write_current(
     };
     text.styled(AnsiColor::Cyan.on_default(), turn)?;
     let position = view.position_in_loop(&current.item, current.iteration);
-    let name = (view.name(&current.item), position.as_str());
+    let name = view.name(&current.item);
     let open = AttemptView {
         at_least: attempt.at_least || view.is_working(),
         ..attempt.clone()
     };
-    // Its figures are of this attempt alone.
+    // The figures of the line are those of this attempt alone, so a later attempt is named.
     let phase = match (phase, current.attempt) {
         ("running", 2..) => format!("attempt {}", current.attempt),
         _ => phase.to_owned(),
     };
-    let line = Columns::of(view, room.columns).line(name, (&open, lived), &phase);
+    let line = Columns::of(view, columns).line(name, &position, &open, lived, &phase);
     writeln!(text, " {line}")
 }
 
-/// `4 of 9 · 12m31s · $1.24 of $5.00 · ctx 61 % · next: review`
+/// Writes the line about the whole run: `4 of 9 · 12m31s · $1.24 of $5.00 · ctx 61 % · next: review`.
 fn write_foot(progress: &LiveProgress, now: Timestamp, text: &mut SafeText) -> fmt::Result {
     let view = &progress.view;
     let mut parts = words::progress(view, now);

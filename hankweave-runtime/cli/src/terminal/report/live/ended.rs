@@ -1,4 +1,5 @@
-//! Lines that stay when a codon has ended (CLI-43): what it was, and below it its checks, why it ended, and after a failure its last lines.
+//! Lines that stay when a codon has ended (CLI-43): the codon with its figures, and below it its checks, why it ended, and after a failure the last
+//! lines of its output.
 
 use std::fmt::{self, Write};
 
@@ -15,7 +16,7 @@ use crate::terminal::report::words::{counted, ended, in_all};
 use crate::terminal::screen::{SafeText, columns};
 use crate::terminal::wrap::wrap;
 
-/// Most attempts that a client which connects later shows.
+/// Most ended attempts that a client shows when it connects later.
 const EARLIER: usize = 40;
 
 /// Writes a line for each attempt that has ended, for a client that connects later.
@@ -31,8 +32,8 @@ pub(super) fn write_all(view: &RunView, said: &mut SafeText) -> fmt::Result {
     Ok(())
 }
 
-/// Returns the results of checks after the newest attempt in an iteration, where the view still has them: that of the codon, and that of a loop after
-/// its last codon.
+/// Returns the check results that belong to an attempt, if the view still has them: that of the codon, and after the last codon of a loop that of the
+/// loop. The view keeps one result for each iteration, so only the newest attempt in it gets them.
 fn checks_after(view: &RunView, item: &str, key: AttemptKey) -> CodonNotes {
     let found = view.items.get(item);
     let own = found.filter(|found| {
@@ -50,7 +51,7 @@ fn checks_after(view: &RunView, item: &str, key: AttemptKey) -> CodonNotes {
     notes
 }
 
-/// Writes the line of an attempt, and below it what is noted about it and why it ended.
+/// Writes the line of an attempt, and below it the notes on its codon and why it ended.
 fn write_attempt(
     view: &RunView,
     place: (&str, AttemptKey),
@@ -78,22 +79,15 @@ fn write_line(
 ) -> fmt::Result {
     let (mark, style) = mark(attempt.state, notes);
     let position = view.position_in_loop(item, key.iteration);
-    let name = (view.name(item), position.as_str());
     let changed = files(attempt.files_changed);
     let changed = match key.attempt {
         0 | 1 => changed,
         _ => in_all(changed, attempt.files_changed),
     };
-    let line = Columns::of(view, columns()).line(
-        name,
-        (
-            attempt,
-            attempt.worked(attempt.ended.unwrap_or(Timestamp::UNIX_EPOCH)),
-        ),
-        &changed,
-    );
+    let time = attempt.worked(attempt.ended.unwrap_or(Timestamp::UNIX_EPOCH));
+    let line = Columns::of(view, columns()).line(view.name(item), &position, attempt, time, &changed);
     said.styled(style, mark)?;
-    // All its other figures are of this attempt alone.
+    // All figures but the files are those of this attempt alone, so a later attempt is named.
     let number = match key.attempt {
         0 | 1 => return writeln!(said, " {line}"),
         number => format!("(attempt {number})"),
@@ -111,7 +105,7 @@ pub(super) fn write(view: &RunView, codon: &CodonId, notes: &CodonNotes, said: &
         return Ok(());
     };
     write_attempt(view, (codon.configured(), key), attempt, notes, said)?;
-    // Lines that are printed above are not repeated.
+    // The notes above the tail are not repeated in it.
     let is_new = |line: &&String| {
         let own = line
             .strip_prefix(codon.as_str())
@@ -135,7 +129,7 @@ fn write_below(text: &str, said: &mut SafeText) -> fmt::Result {
     lines.try_for_each(|line| writeln!(said, "    {line}"))
 }
 
-/// Returns the mark and style of an attempt. An attempt whose check did not pass is done, and not good yet.
+/// Returns the mark and style of an attempt. One that completed although its check did not pass has its own mark.
 fn mark(state: AttemptState, notes: &CodonNotes) -> (&'static str, Style) {
     match state {
         AttemptState::Completed if notes.missed_check => ("↻", AnsiColor::Yellow.on_default()),
@@ -157,7 +151,7 @@ fn why(attempt: &AttemptView) -> Option<String> {
     }
 }
 
-/// Returns the last lines before a failure.
+/// Returns the last lines of output before the attempt failed; none if it is not the newest failure.
 fn tail<'v>(view: &'v RunView, codon: &CodonId, key: AttemptKey) -> impl Iterator<Item = &'v String> {
     let problem = view.problem.as_ref();
     let problem = problem.filter(|problem| problem.item == codon.configured() && problem.attempt == key);

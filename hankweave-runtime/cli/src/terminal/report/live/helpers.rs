@@ -12,7 +12,7 @@ pub(super) fn lines(agents: &BTreeMap<String, SubAgentView>) -> Vec<String> {
     let tree = AgentTree(agents);
     let mut lines = Vec::new();
     tree.write(None, 0, &mut lines);
-    // Those whose starter has ended.
+    // Sub-agents whose starter has ended are on the first level, with those below them.
     for (id, agent) in tree
         .0
         .iter()
@@ -32,6 +32,7 @@ impl AgentTree<'_> {
         self.0.iter().any(|(known, _)| *known == id)
     }
 
+    /// Writes the sub-agents that `by` has started, each with those below it; `None` is the agent of the codon.
     fn write(&self, by: Option<&str>, depth: usize, lines: &mut Vec<String>) {
         for (id, agent) in self.0.iter().filter(|(_, agent)| agent.by.as_deref() == by) {
             // A circle of starters, which only a damaged journal has, ends here.

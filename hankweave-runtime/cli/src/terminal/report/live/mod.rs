@@ -1,4 +1,5 @@
-//! The run on a terminal: what has ended as lines that stay, and below them what runs, what comes and what it has cost, drawn again.
+//! The run on a terminal. Codons that have ended are lines that stay; below them a footer with the running codon, the next ones and the cost is drawn
+//! again and again. `progress` takes the events, `ended` writes the lines that stay, `draw` the footer.
 
 mod activities;
 pub(super) mod columns;
@@ -26,9 +27,10 @@ use crate::terminal::prompt_line::PromptLine;
 use crate::terminal::screen::{Footer, SafeText, print_stderr};
 use crate::terminal::suspended_run::SuspendedRun;
 
-/// Description of a run, where known before its events report it.
+/// Facts that the events of a run may not report.
 #[derive(Debug, Default)]
 pub(crate) struct LiveContext {
+    /// The `run.described` event for a run that does not report it.
     description: Option<Event>,
     /// Factor of the original speed, if a record is played again.
     replayed: Option<f64>,
@@ -61,7 +63,7 @@ impl LiveContext {
     }
 }
 
-/// Takes the moving part off the terminal when it is dropped.
+/// The live view of a run. When it is dropped, the footer is taken off the terminal.
 #[derive(Debug)]
 pub(crate) struct LiveView {
     progress: Arc<Mutex<LiveProgress>>,
@@ -90,19 +92,20 @@ impl LiveView {
         self.follow();
     }
 
+    /// Prints a line for each attempt that has ended in `view`, and continues from this view.
     pub(super) fn begin_with(&self, view: RunView) {
         let mut said = SafeText::default();
         // Writing to a text cannot fail.
         let _ = ended::write_all(&view, &mut said);
         lock(&self.progress).view = view;
-        // The progress must be free again when something is written, since that draws.
+        // The progress must be unlocked before something is printed: printing draws the footer again, which locks it.
         if said != SafeText::default() {
             print_stderr(said);
         }
         self.follow();
     }
 
-    /// Puts the questions of the run below the view from here on.
+    /// Shows the questions of the run below the view from now on.
     pub(super) fn put_questions(&mut self, prompt: Arc<PromptLine>) {
         self.prompt = Some(prompt);
         self.follow();
@@ -111,7 +114,7 @@ impl LiveView {
     /// Lets the question follow the view.
     fn follow(&self) {
         let Some(prompt) = &self.prompt else { return };
-        // The progress must be free again when the question is drawn.
+        // The progress must be unlocked before the question is drawn.
         let has_changed = prompt.follow(&lock(&self.progress).view);
         if has_changed {
             prompt.show();
@@ -119,7 +122,7 @@ impl LiveView {
     }
 
     pub(super) fn event(&self, entry: &JournalEntry) {
-        // The progress must be free again when something is written, since that draws.
+        // Unlocked at the end of this line, as in `begin_with`.
         let said = lock(&self.progress).event(entry, now());
         if said != SafeText::default() {
             print_stderr(said);
@@ -132,13 +135,13 @@ impl LiveView {
         lock(&self.progress).suspended = suspended;
     }
 
-    /// Shows how much is left of a usage limit, until the next codon starts.
+    /// Counts down the time left of a usage limit, until the next codon starts.
     pub(super) fn count_down(&self, left: Duration) {
         let now = now();
         lock(&self.progress).view.activity = Some(CurrentActivity::limit(now, now.after(left)));
     }
 
-    /// Shows from when on it is called how much is left until what still runs is ended.
+    /// Returns a callback that starts the countdown to the forced end of a stop; it gets the time left.
     pub(super) fn stopper(&self) -> impl Fn(Duration) + Send + Sync + 'static {
         let progress = Arc::clone(&self.progress);
         move |left| lock(&progress).stops_at = Some(now().after(left))

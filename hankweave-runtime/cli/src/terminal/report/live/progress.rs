@@ -1,4 +1,4 @@
-//! A run as the screen draws it: its view, and what stays on the terminal.
+//! Progress of a run on a terminal: takes its events into a view for the footer, and returns the lines that stay on the terminal.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -22,11 +22,11 @@ use crate::terminal::wrap::wrap;
 /// Most lines about a codon that wait for its end.
 const NOTES: usize = 20;
 
-/// Lines about the open codon. They are printed below its own line, which comes when it ends.
+/// Lines about the open codon. They are printed when it ends, below its own line.
 #[derive(Debug, Default)]
 pub(super) struct CodonNotes {
     pub(super) lines: VecDeque<String>,
-    /// Its last check did not pass.
+    /// The last check of the codon did not pass.
     pub(super) missed_check: bool,
 }
 
@@ -39,14 +39,15 @@ impl CodonNotes {
     }
 }
 
+/// State of the live view.
 #[derive(Debug, Default)]
 pub(super) struct LiveProgress {
     pub(super) view: RunView,
-    /// Description of the run, for runs of older versions that do not report it.
+    /// Facts that the events may not report.
     pub(super) known: LiveContext,
     notes: CodonNotes,
-    /// Time of the newest event.
-    came: Option<Timestamp>,
+    /// Time at which the newest event was received.
+    received_at: Option<Timestamp>,
     /// The codons that a rollback is about to undo, newest first.
     leaving: Vec<CodonId>,
     /// End of the grace period after a stop was requested.
@@ -72,25 +73,26 @@ impl LiveProgress {
         };
     }
 
-    /// Takes an event in; returns what stays on the terminal because of it.
+    /// Takes an event in; returns the lines that stay on the terminal.
     pub(super) fn event(&mut self, entry: &JournalEntry, now: Timestamp) -> SafeText {
-        self.came = Some(now);
+        self.received_at = Some(now);
         let mut said = SafeText::default();
         // Writing to a text cannot fail.
         let _ = self.take(entry, &mut said);
         said
     }
 
-    /// Returns the time that durations are counted to: in a replay the recorded one, which passes at the speed of the replay.
+    /// Returns the time up to which durations count. In a replay that is the recorded time, which passes at the speed of the replay.
     pub(super) fn time(&self, now: Timestamp) -> Timestamp {
-        match (self.known.replayed, self.view.at, self.came) {
+        match (self.known.replayed, self.view.at, self.received_at) {
             (None, ..) => SuspendedRun::time(self.suspended, now),
-            (Some(speed), Some(at), Some(came)) => at.after(now.since(came).mul_f64(speed)),
+            (Some(speed), Some(at), Some(received)) => at.after(now.since(received).mul_f64(speed)),
             (Some(_), at, _) => at.unwrap_or(now),
         }
     }
 
     fn take(&mut self, entry: &JournalEntry, said: &mut SafeText) -> fmt::Result {
+        // A crash of the run closes its codon, so the codon is read before the view takes the event.
         let open = self.view.current().and_then(|(_, attempt)| attempt.id.clone());
         self.view.take(entry);
         match &entry.event {
@@ -171,7 +173,8 @@ impl LiveProgress {
             _ => Ok(()),
         }
     }
-    /// Returns a message about the open codon without the id of the codon.
+
+    /// Returns a message about the open codon without the id of the codon; `None` for other messages.
     fn of_open_codon(&self, message: &str) -> Option<String> {
         let (_, attempt) = self.view.current()?;
         let own = message.strip_prefix(attempt.id.as_ref()?.as_str())?;
@@ -179,12 +182,12 @@ impl LiveProgress {
     }
 }
 
-/// Breaks a line that stays between its words.
+/// Breaks a text between its words; the further lines are indented.
 fn wrapped(text: &str) -> String {
     wrap(text, columns().saturating_sub(2).max(20)).join("\n  ")
 }
 
-/// Writes the answer to a question, which leaves the foot with it.
+/// Writes the answer to a question, which is no longer in the footer then. `own` is the name of this client.
 fn write_answer(view: &RunView, own: Option<&str>, said: &mut SafeText) -> fmt::Result {
     let Some(answered) = &view.answered else {
         return Ok(());
