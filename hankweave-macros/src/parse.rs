@@ -126,7 +126,7 @@ struct MachineArguments {
     cyclic: Option<Ident>,
     tests: bool,
     schema: Option<Schemas>,
-    fields: Option<Path>,
+    fields_macro: Option<Path>,
     derives: Derives,
     /// Words other than the above, each a mistake.
     unknown: Vec<Ident>,
@@ -151,7 +151,7 @@ impl Parse for MachineArguments {
             cyclic: None,
             tests: false,
             schema: None,
-            fields: None,
+            fields_macro: None,
             derives: Derives::default(),
             unknown: Vec::new(),
         };

@@ -231,7 +231,7 @@ pub(super) fn metadata(machine: &MachineDef, out: &GeneratedNames) -> TokenStrea
             method.ident
         );
         let fields: Vec<_> = machine
-            .metadata(method)
+            .supplied_fields(method)
             .map(|field| plain_field(field, serde_field(field), machine, out))
             .collect();
         let params = generics::used(machine.supplied_fields(method), machine);

@@ -218,7 +218,7 @@ fn method(method: &Method, target: usize, machine: &MachineDef, out: &GeneratedN
     let target = &machine.states[target];
     let (name, key, to) = (&method.ident, &method.metadata, &target.ident);
     let supplied: Vec<String> = machine
-        .metadata(method)
+        .supplied_fields(method)
         .map(|field| format!("`{}`", field.ident))
         .collect();
     let docs = match supplied.is_empty() {
