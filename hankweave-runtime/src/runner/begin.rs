@@ -18,7 +18,7 @@ use super::approval;
 use super::rollback::{self, RollbackError, UndoneWork};
 use crate::arrival;
 use crate::checkpoint::{InitialRequest, RestorePlan, incomplete};
-use crate::codon::{NoBudget, no_budget_left, telling};
+use crate::codon::{NoBudget, await_with_progress, no_budget_left};
 use crate::counting::Counting;
 use crate::options::Recovery;
 use crate::recovery::{self, OpenedExecution};
@@ -338,7 +338,7 @@ async fn initial_checkpoint(
     };
     let initial = possession.with_checkpoints(move |store| store.initial(&request));
     let about = (ProgressKind::Checkpoint, None);
-    let initial = telling(&possession.manager, &possession.checkpoints, about, initial).await;
+    let initial = await_with_progress(&possession.manager, &possession.checkpoints, about, initial).await;
     let checkpoint = initial.map_err(RunError::Checkpoint)?;
     if let Some(event) = incomplete(None, &checkpoint.sha, checkpoint.left_out()) {
         possession.publish(event).await;

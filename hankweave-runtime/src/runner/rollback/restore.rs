@@ -10,7 +10,7 @@ use super::RollbackError;
 use super::archive::unarchive;
 use super::error::{cannot_be_read, changes_nothing};
 use crate::checkpoint::{Protection, RestoreRequest, changed_files};
-use crate::codon::telling;
+use crate::codon::await_with_progress;
 use crate::recovery::LockedExecution;
 
 /// Finishes a restore that was interrupted (G8).
@@ -110,7 +110,7 @@ pub(super) async fn protect(
 ) -> Result<Protection, RollbackError> {
     let request = restore_of(possession, pending, by_a_run);
     let protect = possession.with_checkpoints(move |store| store.protect(&request));
-    let protect = telling(&possession.manager, &possession.checkpoints, RESTORE, protect);
+    let protect = await_with_progress(&possession.manager, &possession.checkpoints, RESTORE, protect);
     protect.await.map_err(RollbackError::Restore)
 }
 
@@ -118,7 +118,7 @@ pub(super) async fn protect(
 async fn restore(possession: &LockedExecution, pending: &PendingRollback) -> Result<usize, RollbackError> {
     let request = restore_of(possession, pending, is_of_a_run(pending));
     let restore = possession.with_checkpoints(move |store| store.restore(&request));
-    let restore = telling(&possession.manager, &possession.checkpoints, RESTORE, restore);
+    let restore = await_with_progress(&possession.manager, &possession.checkpoints, RESTORE, restore);
     match (restore.await, &pending.safety) {
         (Ok(report), _) => Ok(report.done.count()),
         (Err(source), Some(safety)) if !changes_nothing(&source) => Err(RollbackError::Interrupted {

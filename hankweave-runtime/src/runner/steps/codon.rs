@@ -123,7 +123,7 @@ pub(super) async fn run_codon(
             let end = codon::execute(&codon).await?;
             let unsaved = matches!(end, CodonEnd::Unsaved(_));
             let mut walked = end.into_execution();
-            codon.tell_end(&mut walked).await;
+            codon.run_end_watchers(&mut walked).await;
             let published = aftermath.run(&walked).await;
             Ok::<_, RunError>((walked, unsaved, published))
         };
