@@ -1,4 +1,4 @@
-//! Checks before a run writes anything: whether the hank is sound and its agents are installed. [`check`] is called when a run opens its
+//! Checks before a run writes anything: whether the hank is sound and its agents are installed. `check` is called when a run opens its
 //! directory; `validate` and `doctor` use the other public functions.
 
 use std::collections::BTreeSet;

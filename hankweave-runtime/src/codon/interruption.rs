@@ -36,7 +36,7 @@ impl CodonRun<'_> {
     /// # Cancel safety
     ///
     /// Nothing is lost when the future is dropped.
-    pub(super) async fn end_of_patience(&self) {
+    pub(super) async fn until_sentinels_are_cut(&self) {
         let (orders, shutdown) = (&self.orders, &self.run.shutdown);
         let was_ordered = orders.given().is_some();
         let stopped = async {

@@ -159,13 +159,13 @@ impl Silence {
         let SilenceLimits {
             settle, background, ..
         } = self.limits;
-        let look = (
+        let sample = (
             self.sampled_at.unwrap_or(self.since) + settle / 2,
             SilenceAction::Sample,
         );
         let next = match self.sampled_at {
             Some(_) if !self.waits => (self.since + settle, SilenceAction::Settled(settle)),
-            _ => look,
+            _ => sample,
         };
         match self.waits_until() {
             Some(cut) if cut <= next.0 => (cut, SilenceAction::Cut(background)),

@@ -234,7 +234,9 @@ impl CodonRun<'_> {
             true => watchers.dismiss(allowance).await,
             false => {
                 let deadline = Instant::now() + DRAIN;
-                watchers.act(allowance, deadline, self.end_of_patience()).await
+                watchers
+                    .act(allowance, deadline, self.until_sentinels_are_cut())
+                    .await
             }
         };
         ended.finish_sentinels(&records.states, records.cost);

@@ -34,8 +34,8 @@ pub enum RunResult {
     OutputFailed(CodonId, String),
     /// The run was asked to stop.
     Stopped(StopCause),
-    /// The run stopped before a codon or in it, for a reason that ends: a budget, a usage limit, an approval, a full disk. Nothing failed, and the next
-    /// run can continue.
+    /// The run paused before a codon or in it: because of a budget, a usage limit, an approval, the size of its record, a loop that repeats itself, or a
+    /// sentinel. Nothing failed, and the next run can continue.
     Paused(Pause),
 }
 

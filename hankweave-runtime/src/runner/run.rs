@@ -118,15 +118,16 @@ async fn run_all(
         };
         heartbeat.refresh().await;
         let context = context(opened, &started, shutdown.clone(), presence.clone());
-        let described = Event::run_described(&context.hank, context.ceiling());
+        // The description of the run for clients. Its goal comes from the hank, or else from the first prompt.
         let first_prompt = || prompt_of(&context, context.hank.codons().next()?);
-        let described = described.or_goal(|| goal_of_prompt(&first_prompt()?));
-        let described = described.of_rehearsal(context.options.rehearsal);
+        let description = Event::run_described(&context.hank, context.ceiling())
+            .or_goal(|| goal_of_prompt(&first_prompt()?))
+            .of_rehearsal(context.options.rehearsal);
         // A run without anything to do only records that the rollback before it was undone. It has no limits of its
         // own: the limits of the earlier work stay.
         let has_limits = autostart != Autostart::On || !is_done(&context);
         if has_limits {
-            context.publish(described).await;
+            context.publish(description).await;
         }
         let end = run_until_end(opened, &context, heartbeat, inbox, &mut autostart, chosen.take()).await;
         heartbeat.lock.set_activity(None);

@@ -38,7 +38,7 @@ pub(super) enum CodonResult {
     Unpublished(PublishError),
 }
 
-/// Runs one codon to its end and passes orders to it, then copies its results to the output directory. `patterns` are those of its checkpoints.
+/// Runs one codon to its end and passes orders to it, then copies its results to the output directory. `patterns` select the files of its checkpoints.
 pub(super) async fn run_codon(
     context: &RunContext,
     inbox: &mut Inbox,
@@ -54,6 +54,7 @@ pub(super) async fn run_codon(
     let thread = &ThreadTip::of(state);
     let agent = choose_agent(context, thread, id, config);
     let config = &*agent.config;
+    // The session in which this codon was interrupted, if its agent can continue it.
     let interrupted_session = thread::resumed_session(state, id)
         .or_else(|| limited_session(thread, id))
         .or_else(|| failed_session(thread, &agent, id));
@@ -72,6 +73,7 @@ pub(super) async fn run_codon(
         let driver = context.drivers.get(config.agent_name());
         driver.is_some_and(|driver| driver.capabilities().fork)
     };
+    // The session to continue: the codon's own, or by its `continuationMode` that of another codon.
     let can_continue = |session: &SessionId| agent_can_resume(&session) && (!forks || can_fork());
     let mut wanted = own_session.cloned().or_else(|| session(state, thread, id));
     // A session that this agent cannot continue is left, and a summary takes its place.
