@@ -207,7 +207,7 @@ pub(super) fn ended_with(works: &[BackgroundWork]) -> Option<String> {
     ))
 }
 
-/// Returns a remark about processes that an agent left behind when it ended by itself with success. Their end is not waited for.
+/// Returns a remark about processes that an agent left behind when it ended by itself with success. The run does not wait for their end.
 pub(super) fn left_behind(exit: &ExitOutcome) -> Option<String> {
     let has_remark = exit.verdict.is_success() && exit.leftovers > 0;
     has_remark.then(|| match exit.leftovers {

@@ -24,7 +24,7 @@ impl CodonRun<'_> {
             return None;
         }
         // Without an order, the token was cancelled by the stop of the run.
-        Some(match self.orders.given().cloned() {
+        Some(match self.orders.order().cloned() {
             Some(order) => Interruption::Ordered(order),
             None => Interruption::Stopped(self.run.shutdown.cause()),
         })
@@ -38,7 +38,7 @@ impl CodonRun<'_> {
     /// Nothing is lost when the future is dropped.
     pub(super) async fn until_sentinels_are_cut(&self) {
         let (orders, shutdown) = (&self.orders, &self.run.shutdown);
-        let was_ordered = orders.given().is_some();
+        let was_ordered = orders.order().is_some();
         let stopped = async {
             shutdown.requested().await;
             if shutdown.cause() == Some(StopCause::Sentinel) {
@@ -48,7 +48,7 @@ impl CodonRun<'_> {
         // The token is cancelled by the stop of the run as well, which `stopped` handles.
         let ordered = async {
             orders.token().cancelled().await;
-            if was_ordered || orders.given().is_none() {
+            if was_ordered || orders.order().is_none() {
                 std::future::pending::<()>().await;
             }
         };

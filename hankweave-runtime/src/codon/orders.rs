@@ -56,7 +56,7 @@ impl Orders {
     }
 
     /// Returns the order that counts.
-    pub(super) fn given(&self) -> Option<&CodonCommand> {
+    pub(super) fn order(&self) -> Option<&CodonCommand> {
         self.order.get()
     }
 

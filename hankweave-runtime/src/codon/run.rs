@@ -330,12 +330,12 @@ async fn after_silence(
 ) -> Option<StopReason> {
     let works = &listener.background;
     let id = &codon.entry.codon_id;
-    let say = |message| codon.run.publish(Event::Info { message });
+    let publish_info = |message| codon.run.publish(Event::Info { message });
     match due {
         SilenceAction::Warning { silent, longest } => {
             let [silent, longest] = [silent, longest].map(short_duration);
             let end = format!("the agent is ended at {longest} (shimIdleTimeout)");
-            say(format!("{id}: silent for {silent}; {end}")).await;
+            publish_info(format!("{id}: silent for {silent}; {end}")).await;
             silence.note_warning();
             None
         }
@@ -361,7 +361,7 @@ async fn after_silence(
                 "it is ended after {} (maxBackgroundSeconds)",
                 short_duration(limit)
             );
-            say(format!(
+            publish_info(format!(
                 "{id}: the agent has waited for its background work; {end}"
             ))
             .await;
@@ -369,7 +369,7 @@ async fn after_silence(
         }
         SilenceAction::TooLong(longest) => {
             let silent = short_duration(longest);
-            say(format!(
+            publish_info(format!(
                 "{id}: silent for {silent}; the agent is ended (shimIdleTimeout)"
             ))
             .await;

@@ -13,7 +13,7 @@ use super::result;
 use crate::rig::{Rig, RigError, RigEvent, RigFailure};
 use crate::world::process::{ITERATION_VARIABLE, child_environment};
 
-/// Returns the variables that the codon's commands get besides the inherited ones: those of the hank, and the iteration. Its agent gets the same ones.
+/// Returns the variables that the codon's commands get besides the inherited ones: those of the hank, and the iteration. Its agent gets these as well.
 pub(crate) fn variables(config: &CodonConfig, entry: &PlanEntry) -> BTreeMap<String, String> {
     let context = entry.loop_context.as_ref();
     let iteration = context.map(|context| (ITERATION_VARIABLE.to_owned(), context.iteration.to_string()));

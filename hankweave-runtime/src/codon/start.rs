@@ -35,7 +35,7 @@ pub(super) async fn start(
         return Err(codon.end_early(starting, -1, why).await);
     }
     // Read before the agent starts, so that its process is recorded without delay.
-    let asked = prompt_excerpt(&prompt_of(codon.run, codon.config).unwrap_or_default());
+    let beginning_of_prompt = prompt_excerpt(&prompt_of(codon.run, codon.config).unwrap_or_default());
     let launch = launch(codon);
     let prompt = launch
         .as_ref()
@@ -55,7 +55,9 @@ pub(super) async fn start(
         previous_session_id: codon.session.clone(),
     };
     let (initializing, _) = codon
-        .step_noting(starting, initialize, |event| event.with_asked(&asked))
+        .step_noting(starting, initialize, |event| {
+            event.with_asked(&beginning_of_prompt)
+        })
         .await;
     let prompted = Event::codon_prompted(codon.entry.codon_id.clone(), &prompt);
     codon.run.publish(prompted).await;

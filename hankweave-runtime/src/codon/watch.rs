@@ -49,10 +49,10 @@ impl FileWatcher {
         if !self.0.lock().await.knows(&codon.patterns) {
             self.survey(codon).await;
         }
-        let mut seen = self.0.lock().await;
-        seen.at_start = seen.files.clone();
-        seen.touched.clear();
-        (seen.base, seen.changed_before) = (None, BTreeSet::new());
+        let mut watch_state = self.0.lock().await;
+        watch_state.at_start = watch_state.files.clone();
+        watch_state.touched.clear();
+        (watch_state.base, watch_state.changed_before) = (None, BTreeSet::new());
     }
 
     /// Starts to count the codon's changes, after its rig. Changes of earlier attempts of the codon count as well.
@@ -64,21 +64,21 @@ impl FileWatcher {
             false => None,
         };
         let tip = codon.run.tip().clone();
-        let mut seen = self.0.lock().await;
-        seen.at_start = seen.files.clone();
-        seen.touched.clear();
-        seen.base = work.as_ref().map_or(tip, |work| Some(work.ends()?.0.clone()));
+        let mut watch_state = self.0.lock().await;
+        watch_state.at_start = watch_state.files.clone();
+        watch_state.touched.clear();
+        watch_state.base = work.as_ref().map_or(tip, |work| Some(work.ends()?.0.clone()));
         if let Some(work) = work {
             let (store, patterns) = (Arc::clone(&codon.run.checkpoints), codon.patterns.clone());
             let find = move || changed_by(&*store, &work, &patterns);
-            seen.changed_before = codon.run.world.blocking.run(find).await.unwrap_or_default();
+            watch_state.changed_before = codon.run.world.blocking.run(find).await.unwrap_or_default();
         }
     }
 
     /// Surveys the files, and publishes the changes. The first survey, and one with other patterns, only publishes
     /// the tree.
     pub(super) async fn survey(&self, codon: &CodonRun<'_>) {
-        let mut seen = self.0.lock().await;
+        let mut watch_state = self.0.lock().await;
         let begin = Instant::now();
         let (store, patterns) = (Arc::clone(&codon.run.checkpoints), codon.patterns.clone());
         let interest = codon.file_interest();
@@ -91,12 +91,12 @@ impl FileWatcher {
             }),
         };
         let walk = codon.run.world.blocking.run(walk).await;
-        seen.due = Some(Instant::now() + INTERVAL.max(begin.elapsed() * PAUSE_FACTOR));
+        watch_state.due = Some(Instant::now() + INTERVAL.max(begin.elapsed() * PAUSE_FACTOR));
         match walk {
             Ok(files) => {
-                seen.take(codon, files.listed).await;
+                watch_state.take(codon, files.listed).await;
                 if let Some(interest) = interest {
-                    seen.take_unlisted(codon, files.unlisted, interest).await;
+                    watch_state.take_unlisted(codon, files.unlisted, interest).await;
                 }
             }
             Err(error) => tracing::warn!(error = %chain(&error), "the files could not be looked at"),
@@ -111,7 +111,7 @@ impl FileWatcher {
         }
     }
 
-    /// Surveys, and returns how many changes were seen since the run began.
+    /// Surveys, and returns the number of changes since the run began.
     pub(super) async fn changes_now(&self, codon: &CodonRun<'_>) -> u64 {
         self.survey(codon).await;
         self.0.lock().await.changes
@@ -124,13 +124,14 @@ impl FileWatcher {
         if !codon.patterns.is_empty() && codon.patterns.iter().all(excludes) {
             return None;
         }
-        let seen = self.0.lock().await;
-        let (before, now) = seen.at_start.as_ref().zip(seen.files.as_ref())?;
+        let watch_state = self.0.lock().await;
+        let (before, now) = watch_state.at_start.as_ref().zip(watch_state.files.as_ref())?;
         let is_changed = |path: &&TreePath| before.get(*path) != now.get(*path);
-        let mut changed: BTreeSet<TreePath> = seen.touched.iter().filter(is_changed).cloned().collect();
+        let mut changed: BTreeSet<TreePath> =
+            watch_state.touched.iter().filter(is_changed).cloned().collect();
         // A file that was written again with its old content has not changed, so contents are compared with the checkpoint at the start.
-        let mut earlier = seen.changed_before.clone();
-        if let (Some(base), false) = (seen.base.clone(), changed.is_empty() && earlier.is_empty()) {
+        let mut earlier = watch_state.changed_before.clone();
+        if let (Some(base), false) = (watch_state.base.clone(), changed.is_empty() && earlier.is_empty()) {
             let differences = Differences::of(codon, base, now.clone());
             if let Some(differing) = codon.run.world.blocking.run(move || differences.find()).await {
                 changed.retain(|path| differing.contains(path) || !now.contains_key(path));
