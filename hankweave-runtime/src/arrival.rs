@@ -1,8 +1,8 @@
-//! A record that came from another machine and takes the place of the one that is here (RUN-26, RUN-27).
+//! Replaces the record of an execution directory with one that came from another machine (RUN-26, RUN-27).
 //!
-//! The record is prepared in `.hankweave/remote/arriving` and announced once it is complete. From then on it counts: the
-//! next process that opens the directory moves it into place, entry by entry, and restores the files of its checkpoint.
-//! Every step can be repeated, so a kill in between does no harm.
+//! `hankweave-remote` prepares the arriving record in `.hankweave/remote/arriving` and announces it once it is complete. From
+//! then on the arriving record counts: the next process that opens the directory calls [`finish`], which moves the record into
+//! place, entry by entry, and restores the files of its checkpoint. Every step can be repeated, so a kill in between does no harm.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -23,32 +23,34 @@ use crate::world::disk::{
     Disk, IoError, OpenedEntry, PathError, read_if_present, remove_if_present, replace,
 };
 
-/// Larger notes are not ours, in bytes.
+/// Size limit of a file that is read, in bytes; a larger one is not ours.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// The folder for files that come from and go to other machines.
+/// The folder in the state directory for files that come from and go to other machines.
 const REMOTE: &str = "remote";
 
-/// Folder of the arriving files and of those that they replace.
+/// Folder of the arriving record, inside `remote`.
 const ARRIVING: &str = "arriving";
+
+/// Folder of the replaced entries, inside `remote`.
 const BEFORE: &str = "before";
 
-/// Marker in that folder that makes the arrival count.
+/// Marker inside `remote` that makes the arriving record count.
 const READY: &str = "ready.json";
 
-/// Sessions that did not come along, in the state directory.
+/// File in the state directory that lists the sessions whose transcripts did not come along.
 const ELSEWHERE: &str = "sessions-elsewhere.json";
 
-/// Files that replace others.
+/// Content of the marker: what an arriving record replaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceSwap {
-    /// Entries of the state directory that have a new one.
+    /// Entries of the state directory that the new record has as well.
     pub replaced: BTreeSet<String>,
-    /// Names that the new record does not have.
+    /// Entries of the state directory that the new record does not have.
     pub removed: BTreeSet<String>,
     /// The checkpoint whose files are restored.
     pub checkpoint: Option<CheckpointSha>,
-    /// The checkpoint of the files that are here.
+    /// The checkpoint of the workspace's files before the restore.
     pub left: Option<CheckpointSha>,
 }
 
@@ -59,13 +61,13 @@ pub enum ArrivalError {
     /// A file or folder could not be moved.
     #[error(transparent)]
     Io(#[from] IoError),
-    /// Its checkpoints cannot be used.
+    /// The checkpoints of the arrived record cannot be used.
     #[error(transparent)]
     Checkpoints(#[from] checkpoint::OpenStoreError),
-    /// It is unknown whether its checkpoint is there.
+    /// It is unknown whether the checkpoint to restore exists.
     #[error("failed to look for the checkpoint that came from another machine")]
     History(#[from] HistoryError),
-    /// Not all of its files could be restored.
+    /// Not all files of the checkpoint could be restored.
     #[error("failed to bring back the files that came from another machine")]
     Restore(#[from] RestoreError),
 }
@@ -85,11 +87,11 @@ pub fn discard(disk: &dyn Disk, dir: &ExecutionDir) -> Result<(), IoError> {
     remove(disk, dir, ARRIVING)
 }
 
-/// Makes what was prepared count; durable on return. The lock of the directory must be held.
+/// Makes the prepared record count; durable on return. The lock of the directory must be held.
 ///
 /// # Errors
 ///
-/// [`IoError`]; then it may count or not.
+/// [`IoError`]; then the prepared record may count or not.
 pub fn announce(disk: &dyn Disk, dir: &ExecutionDir, arrival: &WorkspaceSwap) -> Result<(), IoError> {
     let path = ready(dir);
     let text = serde_json::to_vec(arrival).map_err(io::Error::from);
@@ -103,7 +105,7 @@ pub fn is_announced(disk: &dyn Disk, dir: &ExecutionDir) -> bool {
     disk.metadata(&ready(dir)).is_ok()
 }
 
-/// Puts in place what was announced, if anything was. The lock of the directory must be held. Blocks.
+/// Puts the announced record in place, and returns whether there was one. The lock of the directory must be held. Blocks.
 ///
 /// # Errors
 ///
@@ -124,7 +126,7 @@ pub fn finish(world: &World, dir: &ExecutionDir) -> Result<bool, ArrivalError> {
     Ok(true)
 }
 
-/// Moves the entries that were announced into their places, and those that they replace out of them.
+/// Moves the announced entries into the state directory, and the entries that they replace out of it.
 fn swap(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<WorkspaceSwap>, IoError> {
     let path = ready(dir);
     let read = read_if_present(disk, &path, MAX_BYTES).map_err(IoError::at("read", &path))?;
@@ -139,7 +141,8 @@ fn swap(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<WorkspaceSwap>, Io
         .map_err(IoError::at("make", &before))?;
     for name in arrival.replaced.iter().filter(|name| is_entry(name)) {
         let (new, own) = (new.join(name), dir.state_dir().join(name));
-        // Gone from there, it is in its place.
+        // An earlier call may have been cut short after this rename. An entry that is missing among the new ones is in place
+        // already; moving `own` out again would take the new entry away.
         if exists(disk, &new)? {
             move_out(disk, &own, &before.join(name))?;
             disk.rename(&new, &own).map_err(IoError::at("replace", &own))?;
@@ -154,8 +157,8 @@ fn swap(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<WorkspaceSwap>, Io
     Ok(Some(arrival))
 }
 
-/// Refuses a symbolic link on the path to the folder `inside`. Through a link, which another user's directory may
-/// contain, files would move in from elsewhere or out.
+/// Refuses a symbolic link on the path to the folder `inside`. Another user's directory may contain one, and through it files
+/// would be moved from or to somewhere outside of the state directory.
 fn refuse_links(disk: &dyn Disk, dir: &ExecutionDir, inside: &Path) -> Result<(), IoError> {
     let refused = |error| IoError::at("look at", inside)(error);
     let state = disk.open_folder(&dir.state_dir()).map_err(refused)?;
@@ -169,7 +172,7 @@ fn refuse_links(disk: &dyn Disk, dir: &ExecutionDir, inside: &Path) -> Result<()
     }
 }
 
-/// Moves an entry out of the way, if it is there and not moved yet.
+/// Moves the entry `own` to `before`, if it exists and was not moved by an earlier call.
 fn move_out(disk: &dyn Disk, own: &Path, before: &Path) -> Result<(), IoError> {
     match exists(disk, own)? && !exists(disk, before)? {
         true => disk.rename(own, before).map_err(IoError::at("move", own)),
@@ -229,7 +232,7 @@ pub fn is_elsewhere(disk: &dyn Disk, dir: &ExecutionDir, session: &SessionId) ->
     noted.is_some_and(|noted: Vec<SessionId>| noted.contains(session))
 }
 
-/// Whether a name leads to an entry of the state directory and not beyond it, to our own folder or to the lock.
+/// Whether a name is that of an entry of the state directory which may be replaced: not a path out of it, `remote` or the lock.
 fn is_entry(name: &str) -> bool {
     !matches!(name, "" | "." | ".." | REMOTE | "server.lock") && !name.contains('/')
 }
@@ -242,6 +245,7 @@ fn exists(disk: &dyn Disk, path: &Path) -> Result<bool, IoError> {
     }
 }
 
+/// Removes a folder inside `remote`, if it exists.
 fn remove(disk: &dyn Disk, dir: &ExecutionDir, name: &str) -> Result<(), IoError> {
     let folder = folder(dir);
     if !exists(disk, &folder.join(name))? {

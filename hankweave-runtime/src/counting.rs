@@ -1,5 +1,5 @@
-//! Inputs of a run's costs: prices of models, and each codon's settings of its agent. They are kept in its folder, so that its costs can be computed again later,
-//! by another version with another list of prices (RUN-22).
+//! Inputs of a run's costs: prices of models, and each codon's settings of its agent. A run keeps them in its folder (`counting.json`), so that its
+//! costs can be computed again later, by another version of hankweave with another list of prices (RUN-22).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,10 +21,11 @@ const MAX_BYTES: u64 = 4 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Counting {
     pub(crate) prices: Arc<Prices>,
+    /// By the id of the codon in the hank.
     codons: BTreeMap<String, CodonPricing>,
 }
 
-/// Settings of an agent that shape its reports.
+/// Settings of a codon's agent on which the form of its cost reports depends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct CodonPricing {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,13 +35,13 @@ struct CodonPricing {
     auth: Option<String>,
 }
 
-/// The file. Its prices are in the form of a file of prices.
+/// Content of `counting.json`. `as_of` and `models` have the form of a file of prices that users write.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct File {
     as_of: String,
     models: BTreeMap<String, ModelRate>,
-    /// The source of each price that the user gave, which counts before what an agent reports; older versions did not note it.
+    /// By model: the source of a price that the user gave. Such a price counts before what an agent reports. Older versions did not note the source.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     given: BTreeMap<String, String>,
     codons: BTreeMap<String, CodonPricing>,
@@ -49,7 +50,7 @@ struct File {
 impl Counting {
     /// Returns the inputs of a run of this hank.
     pub(crate) fn of(hank: &Hank, prices: &Arc<Prices>) -> Self {
-        let asked = |codon: &CodonConfig| {
+        let pricing = |codon: &CodonConfig| {
             let auth = match &codon.agent {
                 Some(AgentChoice::Acp(agent)) => agent.auth.clone(),
                 _ => None,
@@ -59,11 +60,11 @@ impl Counting {
         };
         Self {
             prices: Arc::clone(prices),
-            codons: hank.codons().map(asked).collect(),
+            codons: hank.codons().map(pricing).collect(),
         }
     }
 
-    /// Returns the inputs of a run without notes.
+    /// Returns the inputs of a run whose folder has no such file: `prices` alone.
     pub(crate) fn with(prices: Arc<Prices>) -> Self {
         Self {
             prices,
@@ -71,7 +72,7 @@ impl Counting {
         }
     }
 
-    /// The model that an attempt of a codon asks for, where that is known.
+    /// The model that an attempt of a codon asks for, where that is known. `chosen` is the agent of a codon with fallbacks.
     pub(crate) fn model_of<'a>(
         &'a self,
         codon: &CodonId,
@@ -101,7 +102,7 @@ impl Counting {
         self.codons.get(codon.configured())?.auth.as_deref()
     }
 
-    /// Notes it in the folder of a new run. Blocks. It is not synced: what a loss of power takes was not needed for the run itself.
+    /// Writes the inputs into the folder of a new run. Blocks. The file is not synced: the run itself continues without it after a loss of power.
     pub(crate) fn note(&self, disk: &dyn Disk, dir: &ExecutionDir, run: &RunId) -> io::Result<()> {
         let file = File {
             as_of: self.prices.as_of().to_owned(),
@@ -118,18 +119,15 @@ impl Counting {
         disk.create_append(&dir.counting(run))?.append(&text)
     }
 
-    /// Reads the notes in the folder of a run; `None` if there are none that can be understood.
+    /// Reads the inputs from the folder of a run; `None` if the file is missing or cannot be understood.
     pub(crate) fn load(disk: &dyn Disk, dir: &ExecutionDir, run: &RunId) -> Option<Self> {
         let bytes = read_if_present(disk, &dir.counting(run), MAX_BYTES).ok()??;
         let file: File = serde_json::from_slice(&bytes).ok()?;
-        let given = |(model, source): (&String, &String)| {
-            let rate = file.models.get(model)?;
-            Some((model.clone(), *rate, source.clone()))
-        };
-        let given: Vec<_> = file.given.iter().filter_map(given).collect();
-        let mut prices = Prices::of(&file.as_of, file.models);
-        for (model, rate, source) in given {
-            prices = prices.with([(model, rate)], &source);
+        let mut prices = Prices::of(&file.as_of, file.models.clone());
+        for (model, source) in &file.given {
+            if let Some(rate) = file.models.get(model) {
+                prices = prices.with([(model.clone(), *rate)], source);
+            }
         }
         Some(Self {
             prices: Arc::new(prices),

@@ -82,9 +82,9 @@ impl Builder {
             opened.possession.give_back(lock).await;
             return Err(error);
         }
-        // From now on there are more and more of them.
+        // A run makes checkpoints, so the list that was read while opening becomes incomplete.
         opened.possession.restorable = None;
-        // Only now: the command line of a refused start must not be suggested again.
+        // After everything that may refuse the start: the command line of a refused start must not be suggested again.
         recovery::remember_hank(&opened, false).await;
         let (commander, inbox) = runner::channel();
         Ok(Hankweave {
@@ -104,29 +104,29 @@ pub struct Hankweave {
     lock: InstanceLock,
     commander: Commander,
     inbox: Inbox,
-    /// The port on which clients will be answered.
+    /// The port for clients, once [`serve`](Self::serve) has taken one.
     bound: Option<Bound>,
 }
 
 impl Hankweave {
-    /// Begins with a hank in the real world.
+    /// Starts building a run of a hank in the real world.
     ///
     /// A run touches no process but its agents, the commands of its rigs and what those have started. So a
     /// program may have several runs and children of its own (S11). Processes that an agent left running are
     /// found by their process group, their session, the marker in their environment and their parents. A
-    /// process that has shed all of them lives on. Only a program that adopts orphans finds that one, as
-    /// `hankweave run` does: `Hankweave::builder_in(World::real().adopting_orphans()?, hank)`. That is for a
-    /// program with one run at a time and no children of its own.
+    /// process that has shed all of these lives on, unless the program adopts orphans, as `hankweave run`
+    /// does: `Hankweave::builder_in(World::real().adopting_orphans()?, hank)`. Adopting is for a program with
+    /// one run at a time and no children of its own.
     ///
     /// The system ends an agent with the thread that started it, so the tokio runtime has to live as long as
-    /// the run. From the first agent on there is a tokio handler for SIGCHLD, which calls the previous one. A
-    /// program that ignores this signal has to reap its own children from then on.
+    /// the run. From the first agent on there is a tokio handler for SIGCHLD, which calls the previous handler. A
+    /// program that ignored SIGCHLD before has to reap its own children from then on.
     #[must_use]
     pub fn builder(hank: LoadedHank) -> Builder {
         Self::builder_in(World::real(), hank)
     }
 
-    /// Begins with a hank in another world, which everything in the run uses, including the built-in drivers.
+    /// Starts building a run of a hank in another world, which everything in the run uses, including the built-in drivers.
     #[must_use]
     pub fn builder_in(world: World, hank: LoadedHank) -> Builder {
         let dir = hank.root.clone();
@@ -140,24 +140,24 @@ impl Hankweave {
         })
     }
 
-    /// Everything that happens from now on.
+    /// Returns a subscription to all events from now on.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
         self.opened.possession.manager.subscribe()
     }
 
-    /// Sends commands to the run, as soon as it runs.
+    /// Returns the sender of commands; they are obeyed as soon as the run runs.
     #[must_use]
     pub fn commander(&self) -> Commander {
         self.commander.clone()
     }
 
-    /// Takes a port on which clients can watch and command the run as soon as it runs; they find it in
+    /// Takes a port on which clients can watch and command the run as soon as it runs; they find the port in
     /// `server.lock`.
     ///
     /// # Errors
     ///
-    /// [`ServeError`] when the port or the token cannot be had.
+    /// [`ServeError`] when no port can be taken or no token made.
     pub async fn serve(&mut self, options: ServerOptions) -> Result<(), ServeError> {
         let possession = &self.opened.possession;
         let bound = Bound::bind(&possession.world, &possession.dir, options).await?;
@@ -183,8 +183,8 @@ impl Hankweave {
         self.bound.as_ref().map(Bound::address)
     }
 
-    /// The address of the page that follows the run, once a port was taken. It holds no token: it may be
-    /// shown, and the page shows nothing without one.
+    /// The address of the page that follows the run, once a port was taken. The address holds no token, so it may be
+    /// shown; the page shows nothing without a token.
     #[must_use]
     pub fn page_address(&self) -> Option<String> {
         self.bound.as_ref().map(Bound::page_address)
@@ -278,7 +278,7 @@ impl Hankweave {
         self.lock.note_question(asking)
     }
 
-    /// Finds out which files the next run would change if it continued by [`Recovery::LastSuccess`]; `None` where it would take none back. Changes no file.
+    /// Finds out which files the next run would change if it continued by [`Recovery::LastSuccess`]; `None` if it would undo no work. Changes no file.
     ///
     /// # Errors
     ///
@@ -294,7 +294,7 @@ impl Hankweave {
         runner::has_nothing_to_do(&self.opened)
     }
 
-    /// Whether a plan made again from the hank would be another one than the plan that the run continues with (STATE-45).
+    /// Whether a new plan made from the hank would differ from the recorded plan with which the run continues (STATE-45).
     #[must_use]
     pub fn can_be_replanned(&self) -> bool {
         self.opened.can_be_replanned
@@ -325,7 +325,7 @@ impl Hankweave {
     ///
     /// # Errors
     ///
-    /// Returns [`RollbackError`] when that is not possible.
+    /// Returns [`RollbackError`] when the rollback is not possible.
     pub async fn look_back(&self, target: &RollbackTarget) -> Result<Rollback, RollbackError> {
         runner::preview(&self.opened.possession, target).await
     }
@@ -363,7 +363,7 @@ impl Hankweave {
     pub async fn run(self, shutdown: Shutdown) -> Result<RunOutcome, RunError> {
         let presence = ClientCount::new();
         let possession = &self.opened.possession;
-        let start = |bound: Bound| {
+        let start_server = |bound: Bound| {
             bound.start(ServedRun {
                 world: possession.world.clone(),
                 dir: possession.dir.clone(),
@@ -376,19 +376,19 @@ impl Hankweave {
             })
         };
         let address = self.bound.as_ref().map(Bound::local_address);
-        let server = self.bound.map(start);
-        let surroundings = RunDependencies {
+        let server = self.bound.map(start_server);
+        let dependencies = RunDependencies {
             server: address,
             presence: presence.clone(),
             shutdown: shutdown.clone(),
         };
-        let leave = async {
+        let close_server = async {
             if let Some(server) = server {
                 server.close(shutdown.cause().is_none()).await;
             }
         };
-        // Without the optimiser, a whole run is too large for the stack of an embedder's thread.
-        let run = runner::run(self.opened, self.lock, self.inbox, surroundings, leave);
+        // Boxed: in a debug build the future of a whole run is too large for the stack of an embedder's thread.
+        let run = runner::run(self.opened, self.lock, self.inbox, dependencies, close_server);
         Box::pin(run).await
     }
 }

@@ -1,4 +1,5 @@
-//! Agents of lists with the values of the variables that they name (HANK-84).
+//! Agents from a codon's list of fallbacks: their environment may name variables of hankweave's own environment, whose values are filled in
+//! here before the agent starts (HANK-84).
 
 use std::ffi::OsStr;
 
@@ -8,11 +9,13 @@ use hankweave_core::plan::ListedAgent;
 use crate::world::environment::Environment;
 use crate::world::process::child_name;
 
-/// Returns the codon as this agent runs it. A variable that is not set is left out: preflight has refused that, and a value of its own would be none.
+/// Returns the codon as this agent runs it, with the values of the variables that the agent's entry names. A variable that is not set is
+/// left out: preflight refuses a run without it.
 pub(crate) fn resolved(agent: ListedAgent<'_>, environment: &Environment) -> CodonConfig {
     let mut codon = agent.codon;
-    let written = agent.written.map(|(_, written)| written);
-    for (name, value) in written.into_iter().flat_map(|written| &written.env) {
+    // The codon's own agent has no entry, and names no variables.
+    let entry = agent.written.map(|(_, entry)| entry);
+    for (name, value) in entry.into_iter().flat_map(|entry| &entry.env) {
         let Some(variable) = FallbackAgent::variable(value) else {
             continue;
         };
@@ -24,8 +27,8 @@ pub(crate) fn resolved(agent: ListedAgent<'_>, environment: &Environment) -> Cod
     codon
 }
 
-/// Returns the value of the variable `X`, or that of `HANKWEAVE_X` where X is not set or empty. A variable of hankweave's own, such as `HANKWEAVE_TOKEN`,
-/// is not looked up: a hank could send it to an agent.
+/// Returns the value of the variable `X`, or that of `HANKWEAVE_X` where X is not set or empty. The prefixed name is not looked up if it is one of hankweave's
+/// own variables, such as `HANKWEAVE_TOKEN`: a hank could otherwise send that secret to an agent.
 pub(crate) fn value_of(variable: &str, environment: &Environment) -> Option<String> {
     let prefixed = format!("HANKWEAVE_{variable}");
     let mut names = vec![variable];
@@ -38,7 +41,7 @@ pub(crate) fn value_of(variable: &str, environment: &Environment) -> Option<Stri
     values.filter(|value| !value.is_empty()).map(str::to_owned).next()
 }
 
-/// Whether an agent that was started with one environment can continue a session in another one: they differ in keys alone, not in the
+/// Whether an agent can continue in `other` a session that it had in `one`: it is one program, and the environments differ in keys alone, not in the
 /// folders in which sessions are kept.
 pub(crate) fn shares_sessions(one: &CodonConfig, other: &CodonConfig) -> bool {
     let is_key = |name: &str| ["_KEY", "_TOKEN", "_URL"].iter().any(|end| name.ends_with(end));
@@ -49,7 +52,7 @@ pub(crate) fn shares_sessions(one: &CodonConfig, other: &CodonConfig) -> bool {
             .collect()
     };
     let same_agent = match (&one.agent, &other.agent) {
-        // A script only defines what is played, and sessions belong to the program.
+        // Two scripts are one agent: sessions belong to the program that plays them.
         (Some(AgentChoice::Script { .. }), Some(AgentChoice::Script { .. })) => true,
         (Some(one), Some(other)) => one == other,
         _ => one.agent_name() == other.agent_name(),

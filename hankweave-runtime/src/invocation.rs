@@ -1,4 +1,4 @@
-//! How a run was asked for on a command line, for hints that repeat it with what it had.
+//! The command line of a run, recorded so that hints can repeat it with its options.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,8 @@ impl Invocation {
     /// Returns the command after the folder `old`, which holds hank and execution directory, was moved to `new`. Both
     /// paths are absolute.
     pub(crate) fn moved(self, old: &Path, new: &Path) -> Self {
-        // Collected, because joining nothing would leave a slash.
+        // The path after the move; `None` for a path outside of `old`. Collecting the components drops the slash that joining an
+        // empty path leaves.
         let inside = |path: &Path| -> Option<PathBuf> {
             Some(new.join(path.strip_prefix(old).ok()?).components().collect())
         };
@@ -36,6 +37,7 @@ impl Invocation {
                 ..self
             },
             None => {
+                // The working directory stays, so a relative path to a moved folder would lead nowhere: it becomes absolute.
                 let whole = |path: PathBuf| inside(&self.folder.join(&path)).unwrap_or(path);
                 Self {
                     hank: whole(self.hank),
@@ -56,7 +58,7 @@ pub struct GivenOption {
     /// Its value; none for a flag.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// The value is a path.
+    /// Whether the value is a path.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_path: bool,
 }
@@ -67,8 +69,8 @@ pub struct GivenOption {
 pub enum OptionScope {
     /// This start alone.
     Start,
-    /// Every start whose command line names the option, as hints do. It opens, serves or starts something, which no record may do: a record may come from
-    /// anywhere.
+    /// Every start whose command line names the option, as the command lines in hints do. Such an option opens, serves or starts something; a record, which
+    /// may come from anywhere, must not cause that.
     CommandLine,
     /// The next runs in the directory (RUN-41).
     Directory,

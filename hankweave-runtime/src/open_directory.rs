@@ -1,4 +1,4 @@
-//! An execution directory without a run.
+//! An execution directory for commands that start no run, such as `undo`, `op restore` and `cleanup`.
 
 use hankweave_core::time::Timestamp;
 use std::path::Path;
@@ -92,16 +92,17 @@ impl OpenDirectory {
         runner::go_back(&self.possession, target).await
     }
 
-    /// Finds out what old runs have left that may go by `rule` (RUN-23). Changes nothing.
+    /// Lists what `rule` lets a cleanup remove of old runs (RUN-23). Changes nothing.
     ///
     /// # Errors
     ///
-    /// Returns [`CleanupError`] when it cannot be found out.
+    /// Returns [`CleanupError`] when the record or the checkpoints cannot be read.
     pub async fn plan_cleanup(&self, rule: RetentionRule) -> Result<CleanupPlan, CleanupError> {
         runner::plan_cleanup(&self.possession, rule).await
     }
 
-    /// Removes what `plan` names, for good, and finishes what an earlier cleanup began; `command` is how it was asked for, for the log of operations.
+    /// Removes what `plan` names, for good, and finishes what an earlier cleanup began; `command` is the command line of the cleanup, for the list of
+    /// operations.
     ///
     /// # Errors
     ///
@@ -142,7 +143,7 @@ impl OpenDirectory {
         move || store.progress()
     }
 
-    /// Gives the directory back.
+    /// Releases the directory.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! How a run behaves, apart from its hank.
+//! Options of a run: what `Builder::options` takes besides the hank.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ pub struct RunOptions {
     pub model: Option<String>,
     /// Start from the first codon and keep the history.
     pub fresh: bool,
-    /// Rehearse the hank: every codon runs with the scripted agent, rigs run, checks count as passed and approvals as given, and a loop makes one pass. The record
-    /// of a rehearsal is continued by no run, so the directory should be one of its own; one that holds the record of a run is refused.
+    /// Rehearse the hank: every codon runs with the scripted agent, rigs run, checks count as passed and approvals as given, and a loop makes one pass. No run
+    /// continues the record of a rehearsal, so the rehearsal needs a directory of its own; a directory with the record of a run is refused.
     pub rehearsal: bool,
-    /// Take what comes after the newest codon from the hank as it is now, instead of from the recorded plan (STATE-45).
+    /// Make the plan after the newest codon again from the present hank, instead of continuing with the recorded plan (STATE-45).
     pub replan: bool,
     /// Stop instead of starting over when the recorded history cannot be read (P6).
     pub strict_state: bool,
@@ -36,25 +36,25 @@ pub struct RunOptions {
     pub exclusion: Exclusion,
     /// How long an agent may take to end when it is asked to, before it is killed.
     pub grace: Duration,
-    /// Position to continue from when the newest codon failed, was interrupted, or crashed. By
-    /// word the run continues in the session after a pause, and at the last success after everything else.
+    /// Position to continue from when the newest codon failed, was interrupted, or crashed. With
+    /// `None` the run continues in the session after a pause, with the files as they are after a failed rig, and otherwise at the last success.
     pub recovery: Option<Recovery>,
-    /// Codons start by themselves, and the run ends with the last one. Without it each waits for
+    /// Whether codons start by themselves and the run ends with the last one. Otherwise each codon waits for
     /// [`RunCommand::Next`](crate::RunCommand::Next).
     pub autostart: bool,
     /// Whether a client or user can send commands: then a failure that another attempt could repair does not end the run.
     pub attended: bool,
-    /// Whether a client or user can answer, until the run ends, whether a codon may start.
+    /// Whether a client or user can answer questions for approval as long as the run lasts.
     pub answers: bool,
-    /// Total budget; replaces that of the hank, each currency by itself.
+    /// Total budget. Its money and its time each replace those of the hank.
     pub ceiling: Ceiling,
     /// Prices of models, for agents that report tokens but no money.
     pub prices: Arc<Prices>,
-    /// How long it waits at most for the end of a provider's usage limit; waits of one codon without a
+    /// Longest time that the run waits for the end of a provider's usage limit; waits of one codon without a
     /// success in between are added up.
     pub max_wait: Duration,
-    /// Bytes that the record (`.hankweave`) may take: from four fifths on what nothing needs is removed between codons and a warning published, and at the
-    /// limit the run pauses (RUN-40).
+    /// Limit of the bytes that the record (`.hankweave`) takes. From four fifths of the limit on, unneeded data is removed between codons and a warning is
+    /// published; at the limit the run pauses (RUN-40).
     pub max_disk: Option<u64>,
     /// Data that agents may read as `read_only_data_source`: a file or a folder.
     pub data: Option<PathBuf>,
@@ -63,7 +63,7 @@ pub struct RunOptions {
     pub file_contents: bool,
     /// Directory of results; without it `outputFiles` stay in the workspace.
     pub output: Option<OutputDirectory>,
-    /// The command line that asked for the run, if one did: remembered for the hints of commands about the
+    /// The command line that started the run, if there was one: it is recorded for hints of later commands about the
     /// execution directory.
     pub invocation: Option<Invocation>,
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::id::{CodonId, RunId};
 
-/// The file in the state directory with the port that the server has from run to run.
+/// File in the state directory that keeps the server's port, so that the next run serves on that port again.
 pub(crate) const PORT_FILE: &str = "port";
 
 /// The directory in which agents work, with our `.hankweave` inside it.
@@ -76,7 +76,7 @@ impl ExecutionDir {
         self.state_dir().join("events")
     }
 
-    /// Returns the path of the data record.
+    /// Returns the path of the record of the data that agents may read.
     #[must_use]
     pub fn data_record(&self) -> PathBuf {
         self.state_dir().join("data.json")

@@ -1,4 +1,5 @@
-//! Checks before anything is written: whether the hank is sound and its agents are installed.
+//! Checks before a run writes anything: whether the hank is sound and its agents are installed. `check` is called when a run opens its
+//! directory; `validate` and `doctor` use the other public functions.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -29,7 +30,7 @@ pub enum PreflightError {
     /// An agent cannot be started.
     #[error("the agent of {codon} cannot be started")]
     Agent {
-        /// The codon, such as "codon `plan`", and its fallback where it is that one.
+        /// The codon, such as "codon `plan`"; for a fallback, its place in the file and the codon.
         codon: String,
         /// Why.
         #[source]
@@ -40,7 +41,7 @@ pub enum PreflightError {
     Requirements(String),
 }
 
-/// Checks everything that needs no file of ours, and hands the hank out with the options applied.
+/// Checks everything that needs no file of ours, and returns the hank with the options applied.
 pub(crate) fn check(
     loaded: &LoadedHank,
     options: &RunOptions,
@@ -57,16 +58,17 @@ pub(crate) fn check(
         let missing: Vec<String> = missing.into_iter().map(|missing| missing.what).collect();
         return Err(PreflightError::Requirements(missing.join(", ")));
     }
-    let mut refused = match options.rehearsal {
-        true => refused_when_real(hank, loaded, options, drivers, world),
-        false => Vec::new(),
+    let unplanned = hank;
+    let hank = planned(unplanned, options);
+    let problems = match options.rehearsal {
+        true => refused_when_real(unplanned, loaded, options, drivers, world),
+        false => {
+            let mut problems = refused(&hank, options, drivers);
+            problems.extend(unready(&hank, loaded, options, world));
+            problems
+        }
     };
-    let hank = planned(hank, options);
-    if !options.rehearsal {
-        refused.extend(self::refused(&hank, options, drivers));
-        refused.extend(unready(&hank, loaded, options, world));
-    }
-    let errors = refused.iter().filter(|problem| problem.level == Severity::Error);
+    let errors = problems.iter().filter(|problem| problem.level == Severity::Error);
     let lines: Vec<String> = errors.map(|problem| problem.display_in(&file)).collect();
     if !lines.is_empty() {
         return Err(PreflightError::Hank(lines.join("\n")));
@@ -83,7 +85,7 @@ pub(crate) fn check(
     Ok(hank)
 }
 
-/// Returns the problems of a hank with mistakes: those of its text and files, and everything else for which a run would be refused (HANK-1).
+/// Returns the problems of a hank that cannot be used: those of its text and files, and all others for which a run would be refused (HANK-1).
 #[must_use]
 pub fn all_mistakes(
     loaded: &LoadedHank,
@@ -106,8 +108,8 @@ pub fn all_mistakes(
     problems
 }
 
-/// Returns the hank as a run would use it, and the problems for which such a run would be refused or would warn. Possible
-/// consequences of known mistakes are left out.
+/// Returns the hank as a run would use it, and the problems for which that run would be refused or would warn. Problems that
+/// may only follow from those in `loaded` are left out.
 #[must_use]
 pub fn planned_with_problems(
     hank: &Hank,
@@ -122,21 +124,25 @@ pub fn planned_with_problems(
     let mut problems = refused(&hank, options, drivers);
     problems.extend(missing_agents(&hank, drivers));
     problems.extend(unready(&hank, loaded, options, world));
-    let everywhere = ["overrides.agent", "overrides.model"];
-    if everywhere.iter().any(|path| loaded.problems.has_error_at(path)) {
+    // An unreadable agent or model of all codons may be the cause of every other problem.
+    let paths_for_all = ["overrides.agent", "overrides.model"];
+    if paths_for_all
+        .iter()
+        .any(|path| loaded.problems.has_error_at(path))
+    {
         return (hank, Vec::new());
     }
     problems.retain(|problem| {
-        let follows = unknown.contains(&problem.path) || loaded.problems.has_error_at(&problem.path);
-        !follows
+        let is_consequence = unknown.contains(&problem.path) || loaded.problems.has_error_at(&problem.path);
+        !is_consequence
     });
     (hank, problems)
 }
 
-/// Name of an agent that could not be read.
+/// Stands for the name of an agent that could not be read.
 const UNREADABLE: &str = "no-readable-agent";
 
-/// Sets an unknown agent in each codon whose own agent could not be read, and returns the paths of these agents.
+/// Gives each codon whose own agent could not be read the agent [`UNREADABLE`], and returns the paths of these agents.
 fn leave_agents_unknown(hank: &mut Hank, known: &Problems) -> BTreeSet<String> {
     let paths: Vec<String> = hank.located_codons().map(|(path, _)| path).collect();
     let mut unknown = BTreeSet::new();
@@ -151,7 +157,7 @@ fn leave_agents_unknown(hank: &mut Hank, known: &Problems) -> BTreeSet<String> {
     unknown
 }
 
-/// Returns the problems of a rehearsed hank for which a real run would be refused, but for programs and keys that a rehearsal does without.
+/// Returns the problems of a rehearsed hank for which a real run would be refused. Programs and keys are not checked: a rehearsal does without them.
 fn refused_when_real(
     hank: &Hank,
     loaded: &LoadedHank,
@@ -196,13 +202,13 @@ pub fn planned(hank: &Hank, options: &RunOptions) -> Hank {
     hank
 }
 
-/// Returns the problems for which a run of a planned hank is refused, as errors, and others, as warnings; each with its place.
+/// Returns the problems of a planned hank, each with its place: as errors those for which a run is refused, as warnings the others.
 #[must_use]
 pub fn refused(hank: &Hank, options: &RunOptions, drivers: &DriverSet) -> Vec<Problem> {
     let names: Vec<&str> = drivers.names().collect();
     let overrides = hank.overrides.as_ref();
-    let everywhere = options.agent.as_ref().or_else(|| overrides?.agent.as_ref());
-    if let Some(agent) = everywhere
+    let agent_for_all = options.agent.as_ref().or_else(|| overrides?.agent.as_ref());
+    if let Some(agent) = agent_for_all
         .map(AgentChoice::name)
         .filter(|agent| !names.contains(agent))
     {
@@ -216,7 +222,7 @@ pub fn refused(hank: &Hank, options: &RunOptions, drivers: &DriverSet) -> Vec<Pr
     problems.extend(beyond_agents(hank, can));
     problems.extend(older_agents(hank, drivers));
     problems.extend(uncounted_money(hank, &options.prices, ceiling.max_dollars, can));
-    problems.extend(of_fallbacks(hank, &problems, |hank| {
+    problems.extend(problems_of_fallbacks(hank, &problems, |hank| {
         let mut problems = unknown_names(hank, &names, &options.prices);
         problems.extend(beyond_agents(hank, can));
         problems.extend(uncounted_money(hank, &options.prices, ceiling.max_dollars, can));
@@ -225,17 +231,24 @@ pub fn refused(hank: &Hank, options: &RunOptions, drivers: &DriverSet) -> Vec<Pr
     problems
 }
 
-/// Returns what is wrong with fallbacks: everything that `look` finds in the hank as it is with each of them, and not in `known`.
-fn of_fallbacks(hank: &Hank, known: &[Problem], look: impl Fn(&Hank) -> Vec<Problem>) -> Vec<Problem> {
+/// Returns the problems of fallbacks that are not among the `known_problems` of the hank.
+///
+/// For each position in the lists of agents (0 is a codon's own agent), every codon gets its agent at that position in place of its own, and
+/// `find_problems` checks the changed hank. The problems get the places of the fallbacks.
+fn problems_of_fallbacks(
+    hank: &Hank,
+    known_problems: &[Problem],
+    find_problems: impl Fn(&Hank) -> Vec<Problem>,
+) -> Vec<Problem> {
     let mut problems: Vec<Problem> = Vec::new();
     for position in 1.. {
-        let (mut other, mut places) = (hank.clone(), Vec::new());
-        let mut found = false;
-        for ((path, codon), replaced) in hank.located_codons().zip(other.codons_mut()) {
+        let (mut changed_hank, mut places) = (hank.clone(), Vec::new());
+        let mut is_in_a_list = false;
+        for ((path, codon), replaced) in hank.located_codons().zip(changed_hank.codons_mut()) {
             let Some(list) = AgentList::of(hank, codon) else {
                 continue;
             };
-            found |= list.positions().any(|other| other >= position);
+            is_in_a_list |= list.positions().any(|other| other >= position);
             if let Some(agent) = list.entry(position).cloned() {
                 places.push((path, fallback_place(hank, codon, &agent)));
                 *replaced = agent.codon;
@@ -247,14 +260,14 @@ fn of_fallbacks(hank: &Hank, known: &[Problem], look: impl Fn(&Hank) -> Vec<Prob
                 }
             }
         }
-        if !found {
+        if !is_in_a_list {
             break;
         }
-        for problem in look(&other) {
-            let is_known = known
+        for problem in find_problems(&changed_hank) {
+            let is_known = known_problems
                 .iter()
                 .any(|known| known.path == problem.path && known.message == problem.message);
-            let inside = |path: &str| {
+            let is_inside = |path: &str| {
                 problem
                     .path
                     .strip_prefix(path)
@@ -262,10 +275,10 @@ fn of_fallbacks(hank: &Hank, known: &[Problem], look: impl Fn(&Hank) -> Vec<Prob
             };
             let place = places
                 .iter()
-                .find(|(path, _)| inside(path))
+                .find(|(path, _)| is_inside(path))
                 .map(|(_, place)| place);
-            // A limit of several codons is the place of what cannot be counted against it.
-            let place = place.map_or(&problem.path, |place| place).clone();
+            // A problem outside of all codons keeps its place, such as a limit of several codons against which an agent's money cannot be counted.
+            let place = place.unwrap_or(&problem.path).clone();
             let hint = match place == problem.path {
                 true => problem.hint,
                 false => problem.hint.map(|hint| hint_at(&problem.path, &hint)),
@@ -283,7 +296,8 @@ fn of_fallbacks(hank: &Hank, known: &[Problem], look: impl Fn(&Hank) -> Vec<Prob
     problems
 }
 
-/// Returns the hint about a fallback, with the place of what it changes, where that is the codon and not the entry of its list.
+/// Returns the hint for a fallback's problem at the codon's `path`. A key that the entry of the fallback does not have, but only the codon, is named
+/// in the hint: changing it changes the codon for every agent of the list.
 fn hint_at(path: &str, hint: &str) -> String {
     let key = path.rsplit('.').next().unwrap_or_default();
     match key {
@@ -292,16 +306,17 @@ fn hint_at(path: &str, hint: &str) -> String {
     }
 }
 
-/// Returns the path of a fallback of a codon.
+/// Returns the path of a fallback: in the codon's own list, or in that of the hank.
 fn fallback_place(hank: &Hank, codon: &CodonConfig, agent: &ListedAgent<'_>) -> String {
     let path = hank.located_codons().find(|(_, other)| other.id == codon.id);
     let list = match (&codon.fallback, path) {
         (Some(_), Some((path, _))) => format!("{path}.fallback"),
         _ => "overrides.fallback".to_owned(),
     };
-    agent
-        .written
-        .map_or(list.clone(), |(index, _)| format!("{list}[{index}]"))
+    match agent.written {
+        Some((index, _)) => format!("{list}[{index}]"),
+        None => list,
+    }
 }
 
 /// All agents of a planned hank: of each codon its own and its fallbacks, with their places.
@@ -332,8 +347,10 @@ fn missing_variables(hank: &Hank, world: &World) -> Vec<Problem> {
             continue;
         };
         for agent in list.positions().filter_map(|position| list.entry(position)) {
-            let written = agent.written.into_iter().flat_map(|(_, written)| &written.env);
-            for (name, value) in written {
+            let Some((_, entry)) = agent.written else {
+                continue;
+            };
+            for (name, value) in &entry.env {
                 let variable = FallbackAgent::variable(value);
                 let Some(variable) = variable.filter(|name| value_of(name, &world.environment).is_none())
                 else {
@@ -351,8 +368,8 @@ fn missing_variables(hank: &Hank, world: &World) -> Vec<Problem> {
     problems
 }
 
-/// Returns problems of codons that ask for options of agents older than those that were measured (AGENT-60). An unknown
-/// version counts as new.
+/// Returns problems of codons that need an ability of their agent (options, a schema, a fork) when the installed program is older than every
+/// version with which that ability was measured (AGENT-60). A program whose version is unknown counts as new.
 fn older_agents(hank: &Hank, drivers: &DriverSet) -> Vec<Problem> {
     let older = hank.located_codons().filter_map(|(path, codon)| {
         let agent = codon.agent_name();
@@ -381,30 +398,33 @@ fn older_agents(hank: &Hank, drivers: &DriverSet) -> Vec<Problem> {
     older.collect()
 }
 
+/// Returns the leading numbers of a version, for comparison: `[1, 2, 3]` of `1.2.3-beta`.
 fn numbers(version: &str) -> Vec<u64> {
     let words = version.split(['.', '-', '+']);
     words.map_while(|word| word.parse().ok()).collect()
 }
 
-/// Agents of a planned hank that cannot be started here, each program once, at its place.
+/// Returns a warning for each cause for which agents of a planned hank cannot be started here, at the place of the first such agent.
 #[must_use]
 pub fn missing_agents(hank: &Hank, drivers: &DriverSet) -> Vec<Problem> {
-    let mut told = BTreeSet::new();
+    let mut reported_causes = BTreeSet::new();
     let missing = all_agents(hank).filter_map(|(place, codon)| {
         let why = crate::error::chain(&check_agent(&codon, drivers).err()?);
         let message = format!("{why}; a run would not start");
-        told.insert(why)
+        reported_causes
+            .insert(why)
             .then(|| Problem::warning(&hank.places, place, message))
     });
     missing.collect()
 }
 
-/// Longest system prompt for a program of the author's own, in bytes: Linux takes 128 KiB for one variable, its name included.
+/// Longest system prompt for an agent that is a program of the hank's author, in bytes. The prompt is passed in a variable, and Linux takes 128 KiB for one,
+/// its name included.
 const MAX_SYSTEM_PROMPT: usize = (128 << 10) - 64;
 
 /// Returns problems that only show on this machine: sentinels that cannot be loaded, missing variables, overridden
-/// sandboxes and system prompts that are too long. A sentinel is a warning, or an error if a run would not do its work
-/// without it.
+/// sandboxes and system prompts that are too long. A sentinel that cannot be loaded is a warning, or an error if the hank
+/// needs it.
 #[must_use]
 pub fn unready(hank: &Hank, loaded: &LoadedHank, options: &RunOptions, world: &World) -> Vec<Problem> {
     let limited = options.ceiling.or_from_hank(hank).max_dollars.is_some();
@@ -413,6 +433,7 @@ pub fn unready(hank: &Hank, loaded: &LoadedHank, options: &RunOptions, world: &W
         &loaded.sentinels,
         &options.prices,
         limited,
+        // The value of a variable in the environment of a codon; `None` without one, or if it is empty.
         |codon, name| {
             let variables = child_environment(&world.environment, &codon.env);
             let value = variables.get(OsStr::new(name))?.to_str()?;
@@ -426,11 +447,11 @@ pub fn unready(hank: &Hank, loaded: &LoadedHank, options: &RunOptions, world: &W
     problems
 }
 
-/// System prompts that a program of the author's own cannot be given, because the system takes no variable of that length.
+/// Returns the system prompts that are longer than [`MAX_SYSTEM_PROMPT`], of codons whose agent is a program of the author's.
 fn long_system_prompts(hank: &Hank, loaded: &LoadedHank, world: &World) -> Vec<Problem> {
-    let has_own = |codon: &CodonConfig| matches!(codon.agent, Some(AgentChoice::Command(_)));
-    let of_own = hank.located_codons().filter(|(_, codon)| has_own(codon));
-    let long = of_own.filter_map(|(path, codon)| {
+    let runs_command = |codon: &CodonConfig| matches!(codon.agent, Some(AgentChoice::Command(_)));
+    let command_codons = hank.located_codons().filter(|(_, codon)| runs_command(codon));
+    let long = command_codons.filter_map(|(path, codon)| {
         // A file that cannot be read is reported elsewhere.
         let length = loaded.system_prompt(&*world.disk, codon).ok()??.len();
         (length > MAX_SYSTEM_PROMPT).then(|| {
@@ -444,7 +465,8 @@ fn long_system_prompts(hank: &Hank, loaded: &LoadedHank, world: &World) -> Vec<P
     long.collect()
 }
 
-/// The agent and the model of every codon replace its own; a script stays with its codon when the agent is the scripted one anyway (HANK-57, CLI-38).
+/// Gives a codon the agent and the model that were chosen for every codon. A codon whose agent has that name already keeps its own choice, such as its script
+/// (HANK-57, CLI-38).
 fn apply_to(codon: &mut CodonConfig, agent: Option<&AgentChoice>, model: Option<&String>) {
     match agent {
         Some(AgentChoice::Named(name)) if codon.agent_name() == name => {}

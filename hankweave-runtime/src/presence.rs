@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// How long a run waits for a client to come back before it counts as unattended.
+/// How long a run without a client waits for one to come back, before the run counts as unattended.
 const ABSENCE: Duration = Duration::from_secs(60);
 
 /// Counts clients; clones share one count.

@@ -1,4 +1,4 @@
-//! Asking a run to stop.
+//! The switch with which signals, clients, sentinels and embedding programs ask a run to stop.
 
 use std::sync::{Arc, OnceLock};
 
@@ -23,7 +23,7 @@ pub enum StopCause {
 }
 
 impl StopCause {
-    /// The exit code of a process that ends because of it before everything is done (CLI-1).
+    /// The exit code of a process that ends for this cause before the plan is done (CLI-1).
     #[must_use]
     pub const fn exit_code(self) -> u8 {
         match self {

@@ -1,4 +1,4 @@
-//! Answers that must have a form: JSON that is checked against its schema (SENT-17, HANK-90).
+//! JSON answers of agents and of sentinels' models, checked against the schema that they must have (SENT-17, HANK-90).
 
 use hankweave_core::sentinel::model::AnswerSchema;
 use hankweave_core::view::excerpt;
@@ -6,12 +6,12 @@ use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
 /// Number of differences from a schema that are reported.
-const MOST_TOLD: usize = 5;
+const MAX_DIFFERENCES: usize = 5;
 
-/// Longest difference in a report, in bytes: it repeats the value.
-const MOST_OF_DIFFERENCE: usize = 300;
+/// Longest difference in a report, in bytes; the text of a difference repeats the value, which may be long.
+const MAX_DIFFERENCE_BYTES: usize = 300;
 
-/// A schema that was understood.
+/// A valid schema.
 #[derive(Debug)]
 pub(crate) struct CheckedSchema(Validator);
 
@@ -25,24 +25,24 @@ impl CheckedSchema {
     }
 
     /// Returns the differences of a value, each with its place; `None` if there are none.
-    pub(crate) fn differences(&self, said: &Value) -> Option<String> {
-        let wrong: Vec<String> = self
+    pub(crate) fn differences(&self, value: &Value) -> Option<String> {
+        let differences: Vec<String> = self
             .0
-            .iter_errors(said)
-            .take(MOST_TOLD)
+            .iter_errors(value)
+            .take(MAX_DIFFERENCES)
             .map(|error| {
-                let told = excerpt(&error.to_string(), MOST_OF_DIFFERENCE);
+                let message = excerpt(&error.to_string(), MAX_DIFFERENCE_BYTES);
                 match error.instance_path().to_string().as_str() {
-                    "" => told,
-                    at => format!("{at}: {told}"),
+                    "" => message,
+                    place => format!("{place}: {message}"),
                 }
             })
             .collect();
-        (!wrong.is_empty()).then(|| wrong.join("; "))
+        (!differences.is_empty()).then(|| differences.join("; "))
     }
 }
 
-/// A form whose schema was understood.
+/// The form of a model's answer, with its valid schema.
 #[derive(Debug)]
 pub(crate) struct CheckedForm {
     form: AnswerSchema,
@@ -61,10 +61,10 @@ impl CheckedForm {
     }
 
     /// Returns the answer in a model's output, or the problem with it.
-    pub(crate) fn answer(&self, said: Value) -> Result<Value, String> {
-        match self.schema.differences(&said) {
-            None => Ok(self.form.answer(said)),
-            Some(wrong) => Err(wrong),
+    pub(crate) fn answer(&self, output: Value) -> Result<Value, String> {
+        match self.schema.differences(&output) {
+            None => Ok(self.form.answer(output)),
+            Some(differences) => Err(differences),
         }
     }
 }

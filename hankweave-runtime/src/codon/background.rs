@@ -1,5 +1,5 @@
-//! Background work of an agent that has answered: the wait for it is reported, its processes are sampled, and it is cut
-//! off in the end (HANK-75).
+//! Background work of an agent that has answered: commands and sub-agents that it still waits for, and processes that it left
+//! running. Reports the wait, samples the processes, and words what is recorded when background work is cut off (HANK-75).
 
 use std::time::Duration;
 
@@ -13,26 +13,26 @@ use super::context::CodonRun;
 use super::silence::Silence;
 use crate::world::process::FamilyUse;
 
-/// Titles that a sentence has.
+/// Maximum number of titles in a sentence.
 const MOST_TITLES: usize = 3;
 
 /// The background work of one agent.
 pub(super) struct BackgroundWait<'a> {
     codon: &'a CodonRun<'a>,
-    /// The process of the agent, if it is one.
+    /// The process of the agent; `None` for an agent without a process.
     pid: Option<u32>,
-    /// The last reported wait: its work, and when it ends.
-    told: Option<(Option<String>, Instant)>,
-    /// The last sample of the processes that the agent left running.
-    seen: Option<(Instant, FamilyUse)>,
+    /// The last reported wait: the titles of its work, and when it ends.
+    reported: Option<(Option<String>, Instant)>,
+    /// The last sample of the processes that the agent left running, and its time; `None` after new output.
+    sampled: Option<(Instant, FamilyUse)>,
 }
 
 /// State of the processes that an agent left running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LeftRunning {
-    /// It computes or writes.
+    /// They compute or write.
     Busy,
-    /// It waits, or nothing is known of it.
+    /// They wait, or nothing is known of them.
     Idle,
     /// Everything that the agent waits for is a server that does nothing.
     Servers,
@@ -43,30 +43,31 @@ impl<'a> BackgroundWait<'a> {
         Self {
             codon,
             pid,
-            told: None,
-            seen: None,
+            reported: None,
+            sampled: None,
         }
     }
 
-    /// Notes that the agent has printed something: the earlier sample says nothing about what runs now, and the event
-    /// about a wait may no longer be the newest.
+    /// Notes that the agent has printed something: the earlier sample says nothing about the processes that run now, and a
+    /// wait is reported again, because the last event about it may no longer be the newest event.
     pub(super) async fn take_output(&mut self, works: &[BackgroundWork], silence: &Silence) {
-        self.seen = None;
-        if let Some((_, until)) = &mut self.told {
+        self.sampled = None;
+        // Another end than the true one, so that the wait counts as not reported.
+        if let Some((_, until)) = &mut self.reported {
             *until = Instant::now();
         }
         self.report_wait(works, silence).await;
     }
 
-    /// Reports what is waited for and until when, if that is news.
+    /// Reports what the run waits for and until when, unless the last report was equal.
     pub(super) async fn report_wait(&mut self, works: &[BackgroundWork], silence: &Silence) {
         let until = silence.waits_until();
         let wait = until.map(|until| (titles(works), until));
-        let before = std::mem::replace(&mut self.told, wait.clone());
+        let before = std::mem::replace(&mut self.reported, wait.clone());
         let Some((work, until)) = wait.filter(|wait| before.as_ref() != Some(wait)) else {
             return;
         };
-        // In whole seconds, as the limit is given.
+        // Rounded up to whole seconds: the limit has whole seconds.
         let left = until.saturating_duration_since(Instant::now()).as_millis();
         let left = Duration::from_secs(u64::try_from(left.div_ceil(1_000)).unwrap_or(u64::MAX));
         if before.is_none() {
@@ -100,12 +101,12 @@ impl<'a> BackgroundWait<'a> {
             return LeftRunning::Idle;
         };
         let at = Instant::now();
-        let found = match &self.seen {
-            Some((before, seen)) => compare(works, seen, &now, at - *before),
+        let state = match &self.sampled {
+            Some((sampled_at, before)) => compare(works, before, &now, at - *sampled_at),
             None => LeftRunning::Idle,
         };
-        self.seen = Some((at, now));
-        found
+        self.sampled = Some((at, now));
+        state
     }
 }
 
@@ -120,7 +121,7 @@ fn compare(works: &[BackgroundWork], before: &FamilyUse, now: &FamilyUse, elapse
     }
 }
 
-/// The titles of works in a line; `None` without any.
+/// The titles of works in a line; `None` without works.
 pub(super) fn titles(works: &[BackgroundWork]) -> Option<String> {
     let titles: Vec<&str> = works.iter().map(|work| work.title.as_str()).collect();
     let more = titles.len().saturating_sub(MOST_TITLES);
@@ -142,7 +143,7 @@ pub(super) struct BackgroundCut {
 }
 
 impl BackgroundCut {
-    /// Its limit was reached.
+    /// Background work whose limit was reached.
     pub(super) fn at_limit(limit: Duration, works: &[BackgroundWork]) -> Self {
         Self {
             limit: Some(limit),
@@ -150,7 +151,7 @@ impl BackgroundCut {
         }
     }
 
-    /// The agent has ended by itself, and was waiting for work; `None` if it was not.
+    /// Background work of an agent that has ended by itself; `None` if the agent was not waiting for any.
     pub(super) fn by_end(works: &[BackgroundWork]) -> Option<Self> {
         Some(Self {
             limit: None,
@@ -158,7 +159,8 @@ impl BackgroundCut {
         })
     }
 
-    /// Returns the failure of the codon, unless the hank lets it complete, or the agent has not succeeded anyway. Adds a remark where it has not failed for it.
+    /// Returns the failure of the codon because of the cut. Where the codon does not fail for it, adds a remark instead: when the agent waited for no work, the
+    /// hank lets the codon complete, or the agent has failed anyway.
     pub(super) fn failure(&self, codon: &CodonRun<'_>, exit: &ExitOutcome) -> Option<FailureReason> {
         let fails = codon.run.hank.on_background_cut(codon.config) == OnBackgroundCut::Fail;
         let failure = self
@@ -176,7 +178,7 @@ impl BackgroundCut {
             "{}. {raise} the codon complete with its answer so far: `\"onBackgroundCut\": \"complete\"`",
             self.words()
         );
-        // Of no kind that an agent's own failure has: its work may be called anything, also as an error of a provider.
+        // The kind is not derived from the message: the title of the work may read like an error of a provider.
         Some(FailureReason::unknown(true, message))
     }
 
@@ -197,7 +199,7 @@ impl BackgroundCut {
     }
 }
 
-/// Remark about work that ended with its agent, which was stopped for another reason.
+/// Returns a remark about work that ended with its agent, when the agent was stopped for another reason.
 pub(super) fn ended_with(works: &[BackgroundWork]) -> Option<String> {
     let work = titles(works)?;
     Some(format!(
@@ -205,10 +207,10 @@ pub(super) fn ended_with(works: &[BackgroundWork]) -> Option<String> {
     ))
 }
 
-/// Returns a remark about processes that an agent left behind when it ended by itself with success. Their end is not waited for.
+/// Returns a remark about processes that an agent left behind when it ended by itself with success. The run does not wait for their end.
 pub(super) fn left_behind(exit: &ExitOutcome) -> Option<String> {
-    let is_told = exit.verdict.is_success() && exit.leftovers > 0;
-    is_told.then(|| match exit.leftovers {
+    let has_remark = exit.verdict.is_success() && exit.leftovers > 0;
+    has_remark.then(|| match exit.leftovers {
         1 => "1 process that its agent left behind was ended".to_owned(),
         many => format!("{many} processes that its agent left behind were ended"),
     })

@@ -1,4 +1,4 @@
-//! Limits of a codon, watched from its first record to its end (HANK-35).
+//! How a codon ends at a limit of money, time or context: before its agent works, with its agent, or during its check (HANK-35).
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::context::{CodonEnd, CodonRun, EarlyEnd, StageResult};
 use super::end::{EndDetails, complete, exit_code};
 use super::watchers::HasSentinels;
 
-/// Ends a codon with no budget left before anything is started for it: not even its first request could be
+/// Ends a codon with no budget left before anything is started for it: not even its agent's first request could be
 /// paid.
 pub(super) async fn start(
     codon: &CodonRun<'_>,
@@ -49,7 +49,7 @@ where
     }
 }
 
-/// Ends a codon that reached a limit, with an error that its agent met by itself, if any.
+/// Ends a codon whose agent worked until a limit. `own_failure` is an error that the agent met by itself, if any.
 pub(super) async fn end<S: HasSentinels>(
     codon: &CodonRun<'_>,
     running: Codon<S>,
@@ -67,11 +67,11 @@ where
             None => return complete(codon, running, exit, notes).await,
             Some(failure) => final_failure(failure, exceeded),
         },
-        // Its last answer used up the rest, and its work is done. At a total budget, and in a loop that pauses, the run
-        // pauses before the next codon, with the reason.
+        // The agent's last answer used up the budget, and its work is done. If the budget is shared with other codons, of
+        // a loop or of the hank, the run pauses before the next codon and reports the reason then.
         OnExceeded::Pause if exit.verdict.is_success() => {
             let notes = match exceeded.is_shared() {
-                // The record of a reached limit would end the loop, which continues with a higher one.
+                // A record of the limit in this codon would end the loop; the loop has to continue when the limit is raised.
                 true => {
                     codon
                         .remarks
@@ -82,14 +82,14 @@ where
             };
             return complete(codon, running, exit, notes).await;
         }
-        OnExceeded::Fail => after(own_failure.as_ref(), used_up(exceeded)),
-        OnExceeded::Pause => after(own_failure.as_ref(), paused(codon, exceeded)),
+        OnExceeded::Fail => with_own_error(own_failure.as_ref(), used_up(exceeded)),
+        OnExceeded::Pause => with_own_error(own_failure.as_ref(), paused(codon, exceeded)),
     };
     Err(codon.fail_with(running, exit_code(exit), reason, notes).await)
 }
 
-/// Returns a remark that the last answer of a codon passed the limit of its loop. After a last iteration nothing pauses,
-/// so nothing else would report it.
+/// Returns a remark that the last answer of a codon passed the limit of its loop; `None` if the limit is the total budget. After
+/// the last iteration no codon follows before which the run would pause, so only this remark reports the limit.
 fn over_its_loop(exceeded: &BudgetExceeded, is_lower_bound: bool) -> Option<String> {
     let is_of_loop = !exceeded.is_total();
     is_of_loop.then(|| format!("budget reached: {}", exceeded.words_with_overrun(is_lower_bound)))
@@ -98,8 +98,8 @@ fn over_its_loop(exceeded: &BudgetExceeded, is_lower_bound: bool) -> Option<Stri
 /// Returns a failure of the agent after which no budget is left to repair it: no other attempt starts, and the run does
 /// not wait for the end of a usage limit.
 fn final_failure(failure: FailureReason, exceeded: BudgetExceeded) -> FailureReason {
-    let said = failure.message.unwrap_or_default();
-    let (error, more) = said.split_at(said.find('\n').unwrap_or(said.len()));
+    let message = failure.message.unwrap_or_default();
+    let (error, more) = message.split_at(message.find('\n').unwrap_or(message.len()));
     FailureReason {
         message: Some(format!(
             "{error}; its budget is used up as well: {exceeded}{more}"
@@ -111,8 +111,8 @@ fn final_failure(failure: FailureReason, exceeded: BudgetExceeded) -> FailureRea
     }
 }
 
-/// The end at a limit, with the error that its agent met before.
-fn after(own_failure: Option<&FailureReason>, mut reason: FailureReason) -> FailureReason {
+/// Adds the first line of the agent's own error, if any, to the failure at a limit.
+fn with_own_error(own_failure: Option<&FailureReason>, mut reason: FailureReason) -> FailureReason {
     let error = own_failure.and_then(|failure| failure.message.as_deref()?.lines().next());
     if let (Some(error), Some(message)) = (error, &mut reason.message) {
         *message = format!("its agent failed: {error}; {message}");
@@ -134,7 +134,8 @@ fn paused(codon: &CodonRun<'_>, exceeded: BudgetExceeded) -> FailureReason {
     FailureReason::interrupted(InterruptedBy::Ceiling, why_paused(&codon.limits, exceeded))
 }
 
-/// Why a codon ends whose check was cut off because its time was over: a pause, where the limit is one that pauses.
+/// The end of a codon whose check was stopped because the codon's time was used up: a pause, if the run pauses at that limit; otherwise a
+/// failure because of `why`.
 pub(super) fn check_cut_off(codon: &CodonRun<'_>, why: String) -> FailureReason {
     let pauses = |exceeded: &BudgetExceeded| codon.limits.consequence(exceeded) == OnExceeded::Pause;
     match codon.used_up().filter(pauses) {
@@ -145,9 +146,9 @@ pub(super) fn check_cut_off(codon: &CodonRun<'_>, why: String) -> FailureReason 
 
 /// Consequence for a codon that has no budget left before it starts.
 pub(crate) enum NoBudget {
-    /// The run pauses before it, for this reason.
+    /// The run pauses before the codon, for this reason.
     Pauses(String),
-    /// It ends before anything is started for it.
+    /// The codon ends before anything is started for it.
     Ends,
 }
 
@@ -189,7 +190,7 @@ impl CodonRun<'_> {
         }
     }
 
-    /// The limit that a codon has reached whose agent has not worked yet.
+    /// The limit that the codon has reached without any work of its agent: its time, or a budget of which nothing was left.
     pub(super) fn used_up(&self) -> Option<BudgetExceeded> {
         Meter::new(self.limits).exceeded(self.elapsed())
     }

@@ -1,4 +1,5 @@
-//! Checks: a codon is complete only when it had the effects that it must have (HANK-66), its answer fits (HANK-90) and the command of its check passes (HANK-61, WIRE-41).
+//! Checks: a codon is complete only when it had the effects that it must have (HANK-66), its answer fits the schema (HANK-90) and the command of its
+//! check passes (HANK-61, WIRE-41). Called after the agent and its extensions; `loop_check` uses [`run_check`] for the check of a loop.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -25,69 +26,69 @@ use crate::world::suspension::Stopwatch;
 /// Default number of times that the agent continues when its work does not pass.
 const RETRIES: u64 = 3;
 
+/// Number of times that the agent continues when effects are missing and the codon has no check.
+const REMINDERS: u64 = 1;
+
 /// Maximum length of a command's output in the message to the agent, in bytes.
 const MOST_BYTES: usize = 16 << 10;
 
 /// Longest line of the output that an event has, in bytes.
 const MOST_OF_LINE: usize = 400;
 
-/// How often the agent continues when effects are missing and there is no check.
-const REMINDERS: u64 = 1;
-
-/// Checks the effects that the codon must have, its answer and its check command. Lets its agent continue as long as the
-/// work does not pass and retries are left.
+/// Checks the codon's required effects, its answer and its check command, in this order. As long as one of them does not pass and
+/// retries are left, the agent continues and all are checked again.
 pub(super) async fn check(
     codon: &CodonRun<'_>,
     mut running: Codon<Running>,
     mut work: AgentRun,
 ) -> StageResult<(Codon<Running>, AgentRun)> {
     rehearsal::pass_limit(codon, &mut work).await;
-    let mut tries = Tries::default();
+    let mut retry_counts = RetryCounts::default();
     loop {
-        let Some((exit, may_go_on)) = work.checkable(codon) else {
+        let Some((exit, may_continue)) = work.checkable(codon) else {
             break;
         };
-        let Some(missed) = miss(codon, &work, &exit, may_go_on).await else {
+        let Some(shortfall) = find_shortfall(codon, &work, &exit, may_continue).await else {
             break;
         };
-        let (retry, retries) = (tries.next(&missed), missed.retries);
+        let (retry, retries) = (retry_counts.next(&shortfall), shortfall.retries);
         if let Some(why) = codon.interruption() {
             work.outcome = AgentOutcome::Stopped(why, exit);
             break;
         }
-        if retry > retries || !may_go_on || missed.is_over {
+        if retry > retries || !may_continue || shortfall.out_of_time {
             // After the last retry the codon fails because of its check, even if its budget is used up too.
             let exceeded = work.exceeded(&exit.usage).filter(|_| retry <= retries);
-            work.outcome = failed(codon, missed, exceeded, exit);
+            work.outcome = failed(codon, shortfall, exceeded, exit);
             break;
         }
-        let goes_on = format!("the agent continues (retry {retry} of {retries})");
-        let next = match (missed.is_told, missed.is_of_result) {
-            (true, _) => goes_on,
-            // The differences may be many.
-            (false, true) => format!("{goes_on}: {}", missed.why),
-            (false, false) => format!("{}; {goes_on}", missed.why),
+        let continues = format!("the agent continues (retry {retry} of {retries})");
+        let next = match (shortfall.is_reported, shortfall.is_of_result) {
+            (true, _) => continues,
+            // The reason comes last: it may list many differences from the schema.
+            (false, true) => format!("{continues}: {}", shortfall.why),
+            (false, false) => format!("{}; {continues}", shortfall.why),
         };
         report_next(codon, next).await;
         settle_costs(codon, &mut running, &exit).await;
-        (running, work) = start_extension(codon, running, work, missed.prompt).await?;
+        (running, work) = start_extension(codon, running, work, shortfall.prompt).await?;
     }
     Ok((running, work))
 }
 
 /// How often the agent has continued.
 #[derive(Default)]
-struct Tries {
+struct RetryCounts {
     /// After checks and missing effects.
     checks: u64,
     /// In a row, after answers that do not fit.
     results: u64,
 }
 
-impl Tries {
+impl RetryCounts {
     /// Counts one more retry, and returns its number.
-    fn next(&mut self, missed: &Miss) -> u64 {
-        let count = match missed.is_of_result {
+    fn next(&mut self, shortfall: &Shortfall) -> u64 {
+        let count = match shortfall.is_of_result {
             true => &mut self.results,
             false => {
                 self.results = 0;
@@ -100,85 +101,93 @@ impl Tries {
 }
 
 /// Why the work does not pass.
-struct Miss {
-    /// It is the answer that does not fit.
+struct Shortfall {
+    /// Whether it is the answer that does not fit.
     is_of_result: bool,
+    /// The reason, for people.
     why: String,
     /// Message for the agent.
     prompt: String,
     /// Whether an event has reported the reason.
-    is_told: bool,
-    /// How often the agent may continue after one.
+    is_reported: bool,
+    /// How often the agent may continue after a shortfall of this kind.
     retries: u64,
     /// Whether the time of the codon is used up.
-    is_over: bool,
+    out_of_time: bool,
 }
 
 /// Returns why the work does not pass; `None` when it does.
-async fn miss(codon: &CodonRun<'_>, work: &AgentRun, exit: &ExitOutcome, may_go_on: bool) -> Option<Miss> {
+async fn find_shortfall(
+    codon: &CodonRun<'_>,
+    work: &AgentRun,
+    exit: &ExitOutcome,
+    may_continue: bool,
+) -> Option<Shortfall> {
     let check = codon.config.check.as_ref();
     let retries = check.map_or(REMINDERS, |check| check.retries.unwrap_or(RETRIES));
     if let Some(why) = effects::nothing_done(codon, work, exit).await {
-        return Some(Miss {
+        return Some(Shortfall {
             is_of_result: false,
             why,
             prompt: String::new(),
-            is_told: false,
+            is_reported: false,
             retries: 0,
-            is_over: false,
+            out_of_time: false,
         });
     }
     if let Some(missing) = effects::missing(codon).await {
-        return Some(Miss {
+        return Some(Shortfall {
             is_of_result: false,
             prompt: missing.prompt(),
             why: missing.why(),
-            is_told: false,
+            is_reported: false,
             retries: if effects::can_continue(codon) { retries } else { 0 },
-            is_over: false,
+            out_of_time: false,
         });
     }
     if let Some(why) = result::misfit(codon, work, exit) {
-        return Some(Miss {
+        return Some(Shortfall {
             is_of_result: true,
             prompt: result::prompt(&why),
             why,
-            is_told: false,
+            is_reported: false,
             retries: if effects::can_continue(codon) {
                 result::RETRIES
             } else {
                 0
             },
-            is_over: false,
+            out_of_time: false,
         });
     }
-    let missed = examine(codon, &check?.run, None, may_go_on, MOST_BYTES)
+    // Without budget for a retry the time of the codon may be used up already, and would stop the command at once.
+    let stops_in_time = may_continue;
+    let failed = run_check(codon, &check?.run, None, stops_in_time, MOST_BYTES)
         .await
         .err()?;
-    Some(Miss {
+    Some(Shortfall {
         is_of_result: false,
-        prompt: missed.prompt(),
-        why: missed.why,
-        is_told: true,
+        prompt: failed.prompt(),
+        why: failed.why,
+        is_reported: true,
         retries,
-        is_over: missed.is_over,
+        out_of_time: failed.out_of_time,
     })
 }
 
-/// The end of work that does not pass; `exceeded` is the limit that leaves nothing for a retry.
+/// The end of work that does not pass; `exceeded` is the limit that leaves nothing for a retry, if one does.
 fn failed(
     codon: &CodonRun<'_>,
-    missed: Miss,
+    shortfall: Shortfall,
     exceeded: Option<BudgetExceeded>,
     mut exit: ExitOutcome,
 ) -> AgentOutcome {
     let reason = match exceeded {
-        _ if missed.is_over => check_cut_off(codon, missed.why),
-        None => FailureReason::unknown(true, missed.why),
-        // The limit ends the codon: with a larger one its agent continues, and the work is checked again.
+        _ if shortfall.out_of_time => check_cut_off(codon, shortfall.why),
+        None => FailureReason::unknown(true, shortfall.why),
+        // The run pauses at the limit: with a larger limit the agent continues, and the work is checked again.
         Some(exceeded) if codon.limits.consequence(&exceeded) == OnExceeded::Pause => {
             exit.verdict = Verdict::Failure {
-                reason: FailureReason::unknown(false, missed.why),
+                reason: FailureReason::unknown(false, shortfall.why),
                 context_exceeded: false,
             };
             return AgentOutcome::Ended(exit);
@@ -188,7 +197,7 @@ fn failed(
             let key = exceeded.key_in_hank().unwrap_or("budget");
             let why = format!(
                 "{}; for a retry its budget has nothing left: {used_up} (a larger {key} allows it)",
-                missed.why
+                shortfall.why
             );
             FailureReason::unknown(false, why)
         }
@@ -208,17 +217,18 @@ pub(super) async fn report_next(codon: &CodonRun<'_>, what: String) {
 
 /// A check that was not passed.
 pub(super) struct FailedCheck {
+    /// The command and `how`, for people.
     pub(super) why: String,
     /// How the command ended.
     how: String,
     printed: Tail,
-    /// Whether the time of the codon is used up.
-    pub(super) is_over: bool,
+    /// Whether the command was stopped because the time of the codon was used up.
+    pub(super) out_of_time: bool,
 }
 
 impl FailedCheck {
-    /// How the command ended and the end of its output, without what differs from one time to the next by itself: times, and the order in which the lines of its two
-    /// streams came.
+    /// How the command ended and the end of its output, for comparison with another run of it. Left out is what differs each time anyway: times, and the order
+    /// of the lines, which came from two streams.
     pub(super) fn outcome(&self) -> String {
         let text = without_times(&format!("{}\n{}", self.how, self.printed.text()));
         let mut lines: Vec<&str> = text.lines().collect();
@@ -226,7 +236,7 @@ impl FailedCheck {
         lines.join("\n")
     }
 
-    /// Returns the last line of its output, cut, as its event has it, or how the command ended where it printed nothing.
+    /// Returns the last line of the output, shortened as in the event of the check, or how the command ended if it printed nothing.
     pub(super) fn last_words(&self) -> String {
         let line = self.printed.last_line();
         line.map_or_else(|| self.how.clone(), |line| excerpt(line, MOST_OF_LINE))
@@ -241,12 +251,13 @@ impl FailedCheck {
     }
 }
 
-/// Runs the command once, and keeps at most `most` bytes of what it prints; the time of the codon ends it, where that is still to come.
-pub(super) async fn examine(
+/// Runs the command `run` of a check once, publishes its result, and keeps at most `most` bytes of its output. `of` is the loop whose check it is; `None` for
+/// the check of the codon. With `stops_in_time` the command is stopped when the time of the codon is used up.
+pub(super) async fn run_check(
     codon: &CodonRun<'_>,
     run: &str,
     of: Option<&LoopId>,
-    in_time: bool,
+    stops_in_time: bool,
     most: usize,
 ) -> Result<(), FailedCheck> {
     if codon.run.options.rehearsal {
@@ -254,8 +265,8 @@ pub(super) async fn examine(
         return Ok(());
     }
     let clock = &*codon.run.world.clock;
-    let begun = Stopwatch::start(clock);
-    let result = run_once(codon, run, in_time, most).await;
+    let stopwatch = Stopwatch::start(clock);
+    let result = run_command(codon, run, stops_in_time, most).await;
     let (printed, failed) = match &result {
         Ok(printed) => (printed, None),
         Err(failed) => (&failed.printed, Some(failed)),
@@ -265,7 +276,7 @@ pub(super) async fn examine(
         loop_id: of.cloned(),
         run: run.to_owned(),
         passed: result.is_ok(),
-        duration_ms: u64::try_from(begun.elapsed(clock).as_millis()).unwrap_or(u64::MAX),
+        duration_ms: u64::try_from(stopwatch.elapsed(clock).as_millis()).unwrap_or(u64::MAX),
         why: failed.map(|failed| failed.how.clone()),
         says: printed.last_line().map(|line| excerpt(line, MOST_OF_LINE)),
     };
@@ -273,8 +284,13 @@ pub(super) async fn examine(
     result.map(drop)
 }
 
-/// Returns what the command printed, if it passed.
-async fn run_once(codon: &CodonRun<'_>, run: &str, in_time: bool, most: usize) -> Result<Tail, FailedCheck> {
+/// Runs the command as an item of a rig, and returns the end of its output if it passed.
+async fn run_command(
+    codon: &CodonRun<'_>,
+    run: &str,
+    stops_in_time: bool,
+    most: usize,
+) -> Result<Tail, FailedCheck> {
     let rig = Rig {
         ignore_failures: false,
         ..set_up::rig(codon).await
@@ -288,6 +304,7 @@ async fn run_once(codon: &CodonRun<'_>, run: &str, in_time: bool, most: usize) -
         allow_failure: false,
     }];
     let printed = Mutex::new(Tail::new(most));
+    // Clients number the check after the items of the codon's rig.
     let index = codon.config.rig_setup.len();
     let report = |event| {
         let event = match event {
@@ -302,10 +319,10 @@ async fn run_once(codon: &CodonRun<'_>, run: &str, in_time: bool, most: usize) -
     };
     let work = rig.run(&items, report);
     tokio::pin!(work);
-    let (result, is_over) = tokio::select! {
+    let (result, out_of_time) = tokio::select! {
         biased;
         result = &mut work => (result, false),
-        _ = codon.time_is_over(), if in_time => {
+        _ = codon.time_is_over(), if stops_in_time => {
             rig.cancel.cancel();
             (work.await, true)
         }
@@ -318,7 +335,7 @@ async fn run_once(codon: &CodonRun<'_>, run: &str, in_time: bool, most: usize) -
         return Ok(printed);
     };
     let how = match &error {
-        _ if is_over => "the command was stopped: the time of the codon is over".to_owned(),
+        _ if out_of_time => "the command was stopped: the time of the codon is over".to_owned(),
         // The last line is shown next to the failure.
         RigError::Step {
             failure: RigFailure::CommandFailed { exit, .. },
@@ -331,17 +348,19 @@ async fn run_once(codon: &CodonRun<'_>, run: &str, in_time: bool, most: usize) -
         why: format!("the check `{run}` has not passed: {how}"),
         how,
         printed,
-        is_over,
+        out_of_time,
     })
 }
 
 /// The last lines of an output.
 #[derive(Debug)]
 struct Tail {
-    /// How many bytes they are at most.
+    /// Maximum of `bytes`.
     most: usize,
     lines: VecDeque<String>,
+    /// Length of `lines`, with a line break each.
     bytes: usize,
+    /// Number of earlier lines that were dropped.
     left_out: u64,
 }
 
@@ -356,8 +375,9 @@ impl Tail {
     }
 
     fn push(&mut self, line: &str) {
-        let mut ends = line.len().saturating_sub(self.most)..=line.len();
-        let line = ends.find_map(|start| line.get(start..)).unwrap_or_default();
+        // The longest end of the line that has at most `most` bytes and starts at the start of a character.
+        let mut starts = line.len().saturating_sub(self.most)..=line.len();
+        let line = starts.find_map(|start| line.get(start..)).unwrap_or_default();
         self.bytes += line.len() + 1;
         self.lines.push_back(line.to_owned());
         while self.bytes > self.most + 1 {
@@ -372,8 +392,8 @@ impl Tail {
     /// Returns the last line with a letter or a digit, or else the last line that is not empty.
     fn last_line(&self) -> Option<&str> {
         let mut lines = self.lines.iter().map(String::as_str);
-        let told = lines.clone().rfind(|line| line.contains(char::is_alphanumeric));
-        told.or_else(|| lines.rfind(|line| !line.trim().is_empty()))
+        let with_words = lines.clone().rfind(|line| line.contains(char::is_alphanumeric));
+        with_words.or_else(|| lines.rfind(|line| !line.trim().is_empty()))
     }
 
     fn text(&self) -> String {

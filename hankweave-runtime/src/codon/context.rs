@@ -1,4 +1,4 @@
-//! Context of every stage of a codon.
+//! The data that every stage of a codon gets, and how a stage ends: [`RunContext`] for all codons of a run, [`CodonRun`] for one codon.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -60,7 +60,7 @@ pub(crate) struct RunContext {
     pub(crate) left_out: Mutex<Vec<LeftOutFile>>,
     /// Steps that a rehearsal has left out.
     pub(crate) rehearsed: RehearsedSteps,
-    /// The checkpoint of a rig that is in the files already, for the first codon.
+    /// Checkpoint of the rig (set-up of the workspace) of the first codon, if that rig is in the files already.
     pub(crate) rig: Option<CheckpointSha>,
 }
 
@@ -86,7 +86,7 @@ impl RunContext {
         drop(self.manager.record(event).await);
     }
 
-    /// Keeps twice what was written since, before something could remove it.
+    /// Updates the spare copy of the record, before an agent could remove parts of the record (P11).
     pub(crate) async fn keep_record(&self) {
         if let Some(spare) = self.spare() {
             self.world.blocking.run(move || spare.follow()).await;
@@ -106,6 +106,7 @@ impl RunContext {
         }
     }
 
+    /// Returns the spare copy of the record; `None` if the disk keeps none.
     fn spare(&self) -> Option<Arc<Spare>> {
         self.world.disk.spares()?.of(&self.dir.state_dir())
     }
@@ -114,7 +115,7 @@ impl RunContext {
         self.manager.transition(event).await
     }
 
-    /// How the disk has failed, so that nothing new may begin (P5).
+    /// The error with which the disk has failed; after it nothing new may start (P5).
     pub(crate) fn failure(&self) -> Option<Arc<PersistenceError>> {
         self.manager.degraded().borrow().clone()
     }
@@ -129,48 +130,48 @@ impl RunContext {
     }
 }
 
-/// One codon of a run and what is known about it before it starts.
+/// One attempt of a codon: what is known about it before it starts, and what its stages share.
 #[derive(Debug)]
 pub(crate) struct CodonRun<'a> {
     pub(crate) run: &'a RunContext,
     pub(crate) entry: &'a PlanEntry,
     pub(crate) config: &'a CodonConfig,
-    /// Session to continue with: its own, that of the previous codon, or that of the codon that it forks.
+    /// Session to continue with: the codon's own, that of the previous codon, or that of the codon that it forks.
     pub(crate) session: Option<SessionId>,
-    /// Whether its agent continues from a copy of `session`.
+    /// Whether the agent continues from a copy of `session`.
     pub(crate) is_fork: bool,
-    /// The session is its own: it was interrupted and continues where it stopped.
+    /// Whether `session` is the codon's own: the codon was interrupted and continues where it stopped.
     pub(crate) in_own_session: bool,
-    /// The session is that of a codon that was skipped: an agent that was ended before it wrote its session down does not know it.
+    /// Whether `session` is that of a skipped codon. The agent may not know it: it may have been ended before it wrote its session down.
     pub(crate) in_skipped_session: bool,
-    /// The session that it would continue with stayed on another machine (RUN-27), or its agent does not know it: the agent begins a new one.
+    /// Whether the codon's earlier session stayed on another machine (RUN-27) or is unknown to the agent, which therefore begins a new one.
     pub(crate) session_is_elsewhere: bool,
-    /// The agent that was chosen, where the codon has fallbacks; `config` is the codon as that one runs it.
+    /// The chosen agent, if the codon has fallbacks; `config` is the codon as that agent runs it.
     pub(crate) chosen: Option<ChosenAgent>,
-    /// Whether the attempt before, or the codon's own agent, was another one.
+    /// Whether `chosen` is a fallback that was not the agent of the attempt before.
     pub(crate) falls_back: bool,
     /// Summary of what another agent did, for the prompt.
     pub(crate) handover: Option<String>,
     /// Every pattern of `checkpointedFiles` from the first entry of the plan to this one.
     pub(crate) patterns: Vec<String>,
     pub(crate) rig: RigNeed,
-    /// Limits.
+    /// Limits of money, time and context that are left for this attempt.
     pub(crate) limits: CodonLimits,
-    /// Its time at work (HANK-35).
+    /// The codon's time at work (HANK-35).
     pub(crate) begun: Stopwatch,
-    /// The user's orders.
+    /// Orders of users and sentinels to end the codon.
     pub(crate) orders: Orders,
-    /// Its sentinels, as long as they work.
+    /// The sentinels of the codon, as long as they work.
     pub(crate) watchers: Mutex<Option<Watchers>>,
-    /// The sentinels that act on its end.
+    /// The sentinels that act on the end of the codon.
     pub(crate) end_watchers: Mutex<Option<EndWatchers>>,
-    /// Whether these may ask their models.
+    /// Whether the sentinels may still ask their models.
     pub(crate) allowance: Arc<Allowance>,
-    /// Its agent used more than is known.
+    /// Whether the agent used more than is known.
     pub(crate) cost_is_lower_bound: AtomicBool,
-    /// Remarks for its last record.
+    /// Remarks for the last record of the codon.
     pub(crate) remarks: Remarks,
-    /// Its result, once an answer fits.
+    /// The result of the codon, once an answer fits the schema.
     pub(crate) result: CurrentResult,
 }
 
@@ -191,11 +192,11 @@ impl CurrentResult {
 /// Treatment of a codon's rig (HANK-23).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RigNeed {
-    /// It is set up and checkpointed.
+    /// The rig is to be set up and checkpointed.
     SetUp,
-    /// It is in the files already, and in this checkpoint.
+    /// The rig is in the files already, and in this checkpoint.
     Done(CheckpointSha),
-    /// The user wants the codon without it.
+    /// The user wants the codon without its rig.
     LeftOut,
 }
 
@@ -212,8 +213,7 @@ pub(crate) enum CodonEnd {
     Completed(Codon<Completed>),
     /// It did not succeed.
     Failed(Codon<Failed>),
-    /// It failed because the disk did not take what it needs: a checkpoint, or the folders and files of its
-    /// agent.
+    /// It failed because a checkpoint, or the folders and files of its agent, could not be written to disk.
     Unsaved(Codon<Failed>),
     /// The user skipped it.
     Skipped(Codon<Skipped>),
@@ -248,13 +248,13 @@ impl From<TransitionError> for EarlyEnd {
 pub(crate) type StageResult<T> = Result<T, EarlyEnd>;
 
 impl CodonRun<'_> {
-    /// Returns its time at work so far, without that for which the run was suspended (HANK-35).
+    /// Returns the codon's time at work so far, without the time for which the run was suspended (HANK-35).
     pub(crate) fn elapsed(&self) -> Duration {
         self.begun.elapsed(&*self.run.world.clock)
     }
 
-    /// Whether a full context is no failure.
-    pub(super) fn waits_for_context(&self) -> bool {
+    /// Whether a full context completes the codon, instead of failing it.
+    pub(super) fn completes_at_full_context(&self) -> bool {
         self.entry.may_exceed_context(&self.run.hank) || self.config.exhaust_with_prompt.is_some()
     }
 
@@ -269,7 +269,7 @@ impl CodonRun<'_> {
         self.step_noting(codon, edge, |event| event).await
     }
 
-    /// Steps with an event that has notes besides.
+    /// Like [`step`](Self::step); `note` adds to the event what the state does not hold.
     pub(crate) async fn step_noting<S, E>(
         &self,
         codon: Codon<S>,
@@ -285,6 +285,7 @@ impl CodonRun<'_> {
         (codon, self.run.transition(event).await)
     }
 
+    /// Returns the event of a step that leaves the state `from`.
     pub(crate) fn event(&self, from: CodonPhase, transition: &CodonTransition) -> StateEvent {
         let (run, codon) = (self.run.run_id.clone(), self.entry.codon_id.clone());
         let event = StateEvent::transitioned(run, codon, from, transition);
@@ -294,18 +295,19 @@ impl CodonRun<'_> {
         }
     }
 
-    /// Notes the usage of an agent that ended before it named its session: no state before that one holds any.
-    pub(super) fn used_before_work(&self, usage: &UsageTotals) {
+    /// Marks the cost as a lower bound if the agent used anything before it named its session: no state before `Running` holds usage.
+    pub(super) fn note_usage_before_session(&self, usage: &UsageTotals) {
         self.cost_is_lower_bound
             .fetch_or(!usage.is_nothing(), Ordering::Relaxed);
     }
 
-    /// Whether the agent cost more than is known, for events.
+    /// Returns `Some(true)` if the agent cost more than is known, else `None`, as events have it.
     pub(super) fn published_lower_bound(&self) -> Option<bool> {
         let is_lower_bound = self.cost_is_lower_bound.load(Ordering::Relaxed);
         is_lower_bound.then_some(true)
     }
 
+    /// Returns the marker in the environment of the codon's processes, by which they are found.
     pub(crate) fn marker(&self) -> String {
         let run = self.run;
         marker(

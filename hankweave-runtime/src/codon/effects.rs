@@ -1,4 +1,4 @@
-//! Effects of a codon: those that it must have (HANK-66), and agents that did nothing at all (AGENT-49).
+//! Effects of a codon: finds required changes of files that are missing (HANK-66), and agents that did nothing at all (AGENT-49). Called by `check`.
 
 use hankweave_core::agent::ExitOutcome;
 use hankweave_core::cost::TokenUsage;
@@ -13,12 +13,12 @@ use super::start_of_work::{Attempts, belongs};
 /// Longest part of an answer that a reason has, in bytes.
 const MOST_OF_ANSWER: usize = 200;
 
-/// Effects that a codon must have and does not.
+/// Required effects that a codon does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MissingEffects {
     /// No file has changed.
     AnyChange,
-    /// For none of these patterns has a file changed that matches it.
+    /// None of these patterns matches a changed file.
     ChangesOf(Vec<String>),
 }
 
@@ -54,7 +54,7 @@ impl MissingEffects {
     }
 }
 
-/// Returns the effects that the codon lacks.
+/// Returns the required effects that the codon lacks; `None` if it lacks none, or the changes of files are not known.
 pub(super) async fn missing(codon: &CodonRun<'_>) -> Option<MissingEffects> {
     let required = codon.run.hank.required_of(codon.config)?;
     if !required.needs_files() {
@@ -79,20 +79,22 @@ fn quoted(patterns: &[String]) -> String {
     quoted.join(" or ")
 }
 
-/// Returns the patterns that match none of the paths.
+/// Returns the patterns that match none of the paths. Each is combined with the patterns that begin with `!`, which exclude files.
 fn unmatched<'f, I: Iterator<Item = &'f [u8]>>(patterns: &[String], paths: impl Fn() -> I) -> Vec<String> {
-    let (out, wanted): (Vec<&String>, Vec<&String>) =
+    let (excluding, including): (Vec<&String>, Vec<&String>) =
         patterns.iter().partition(|pattern| pattern.starts_with('!'));
-    let is_missed = |pattern: &&&String| {
-        let list: Vec<&String> = std::iter::once(**pattern).chain(out.iter().copied()).collect();
-        // Its spelling was checked when the hank was read.
-        let Ok(found) = Patterns::parse(&list) else {
+    let is_unmatched = |pattern: &&&String| {
+        let list: Vec<&String> = std::iter::once(**pattern)
+            .chain(excluding.iter().copied())
+            .collect();
+        // The spelling of patterns was checked when the hank was read.
+        let Ok(list) = Patterns::parse(&list) else {
             return false;
         };
-        !paths().any(|path| found.matches(path))
+        !paths().any(|path| list.matches(path))
     };
-    let missed = wanted.iter().filter(is_missed);
-    missed.map(|pattern| (*pattern).clone()).collect()
+    let unmatched = including.iter().filter(is_unmatched);
+    unmatched.map(|pattern| (*pattern).clone()).collect()
 }
 
 /// Whether the agent can continue in its session.
@@ -101,17 +103,20 @@ pub(super) fn can_continue(codon: &CodonRun<'_>) -> bool {
     driver.is_some_and(|driver| driver.capabilities().resume)
 }
 
-/// Returns why a success does not count: the agent states that it used no token, or its model has said nothing, it called
-/// no tool, and no file changed. Returns `None` if a check shows what was done.
+/// Returns why a success does not count: the agent used no token and no tool, and changed no file. That it used no token counts only if
+/// the agent says so, or if it is a known program whose model wrote nothing. Returns `None` if the success counts, or if a check decides.
 pub(super) async fn nothing_done(
     codon: &CodonRun<'_>,
     work: &AgentRun,
     exit: &ExitOutcome,
 ) -> Option<String> {
-    let is_meant = codon.run.hank.required_of(codon.config) == Some(&Requires::Nothing);
-    let is_known = exit.states_no_usage || (!work.spoke && has_a_model(codon));
-    let is_idle = exit.verdict.is_success() && is_known && exit.usage.is_nothing() && !work.used_tool;
-    if !is_idle || is_meant || codon.config.check.is_some() || used_before(codon) {
+    let may_do_nothing = codon.run.hank.required_of(codon.config) == Some(&Requires::Nothing);
+    if may_do_nothing || codon.config.check.is_some() {
+        return None;
+    }
+    let usage_is_known = exit.states_no_usage || (!work.spoke && is_known_program(codon));
+    let is_idle = exit.verdict.is_success() && usage_is_known && exit.usage.is_nothing() && !work.used_tool;
+    if !is_idle || used_tokens_before(codon) {
         return None;
     }
     codon.run.watch.survey(codon).await;
@@ -131,13 +136,13 @@ pub(super) async fn nothing_done(
 
 /// Whether the agent is a known program, which reports all messages of its model. A program of the user's may report as
 /// little as it likes.
-fn has_a_model(codon: &CodonRun<'_>) -> bool {
+fn is_known_program(codon: &CodonRun<'_>) -> bool {
     let driver = codon.run.drivers.get(codon.config.agent_name());
     driver.is_some_and(|driver| driver.program().is_some())
 }
 
 /// Whether an earlier attempt of the codon used tokens.
-fn used_before(codon: &CodonRun<'_>) -> bool {
+fn used_tokens_before(codon: &CodonRun<'_>) -> bool {
     let state = codon.run.manager.snapshot();
     let thread = ThreadTip::of(&state);
     let attempts = thread.codons().map(|entry| entry.codon);

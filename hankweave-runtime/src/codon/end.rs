@@ -22,16 +22,17 @@ use serde_json::Value;
 use super::context::{CodonEnd, CodonRun, EarlyEnd, StageResult};
 use super::interruption::Interruption;
 use super::orders::CodonCommand;
-use super::progress::telling;
+use super::progress::await_with_progress;
 use super::watchers::HasSentinels;
 use crate::checkpoint::{Checkpoint, CheckpointError, CheckpointRequest, SkipReason, incomplete};
 use crate::shutdown::StopCause;
 use crate::state_manager::TransitionError;
 use crate::world::secrets::Secrets;
 
-/// Notes in a codon's last record besides its state.
+/// Notes that the last record of a codon has besides the codon's state.
 #[derive(Debug, Clone, Default)]
 pub(super) struct EndDetails {
+    /// Whether the agent's context got full, if the codon waits for that.
     pub(super) context_exceeded: bool,
     pub(super) budget_exceeded: Option<BudgetExceeded>,
     pub(super) loop_check: Option<LoopCheck>,
@@ -77,7 +78,7 @@ impl EndDetails {
 struct Costs {
     agent: Usd,
     sentinels: Usd,
-    /// The sentinels cost more than is known.
+    /// Whether the sentinels cost more than is known.
     sentinels_cost_more: bool,
 }
 
@@ -92,7 +93,7 @@ impl Costs {
     }
 }
 
-/// Contents of record and event at an end, besides the state.
+/// Contents of the last record and the last event of a codon, besides the codon's state.
 struct EndRecord {
     exit_status: ExitStatus,
     failure_reason: Option<FailureReason>,
@@ -119,7 +120,7 @@ where
         completion_checkpoint,
         result_message_received: exit.result_received,
     };
-    let told = EndRecord {
+    let record = EndRecord {
         exit_status: ExitStatus::Success,
         failure_reason: None,
         notes: EndDetails {
@@ -128,13 +129,13 @@ where
         },
     };
     let cost = |end: &Codon<Completed>| Costs::of(end.final_cost, &end.sentinels);
-    let completed = codon.last_step(running, complete, told, cost).await?;
+    let completed = codon.last_step(running, complete, record, cost).await?;
     Ok(CodonEnd::Completed(completed))
 }
 
 impl CodonRun<'_> {
-    /// Publishes what is not in a checkpoint, where that is something else than before.
-    async fn tell_left_out(&self, checkpoint: &Checkpoint) {
+    /// Publishes the files that a checkpoint leaves out, if they differ from those that the checkpoint before left out.
+    async fn report_left_out(&self, checkpoint: &Checkpoint) {
         let left_out = checkpoint.left_out();
         let before = {
             let mut known = self.run.left_out.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,18 +163,18 @@ impl CodonRun<'_> {
         }
     }
 
-    /// Returns the checkpoint of the files before the codon: the newest one, unless they were changed since then, which a new one keeps. What a rollback takes
-    /// back is measured against it (RUN-2). Not required: `None` when it could not be made.
+    /// Returns the checkpoint of the files before the codon: the newest one, or a new one if the files were changed since. A rollback compares with this
+    /// checkpoint to find what the codon changed (RUN-2). The codon runs without it too: `None` when it could not be made.
     pub(super) async fn start_checkpoint(&self) -> Option<CheckpointSha> {
         let request = self.checkpoint_request(CheckpointType::RigSetup);
         let store = self.run.checkpoints.clone();
         let made = self.run.world.blocking.run(move || store.create_start(&request));
         // The codon is not on record yet.
         let about = (ProgressKind::Checkpoint, None);
-        match telling(&self.run.manager, &self.run.checkpoints, about, made).await {
+        match await_with_progress(&self.run.manager, &self.run.checkpoints, about, made).await {
             Ok(Some(checkpoint)) => {
                 *self.run.tip() = Some(checkpoint.sha.clone());
-                // Earlier changes, as by the archive of the last codon, are not this codon's work.
+                // Changes from before the codon, such as those of the last codon's archive, are not this codon's work.
                 self.run.watch.learn(self, checkpoint.seen).await;
                 Some(checkpoint.sha)
             }
@@ -185,15 +186,16 @@ impl CodonRun<'_> {
         }
     }
 
-    /// Makes a checkpoint of the workspace, and publishes the changes since the last survey.
-    /// That happens before the end of the codon is published, so that none of its changes comes later.
+    /// Makes a checkpoint of the workspace, and publishes the changes of files since the last survey, so that they come before the
+    /// event of the codon's end.
     pub(super) async fn checkpoint(&self, kind: CheckpointType) -> Result<CheckpointSha, CheckpointError> {
         let request = self.checkpoint_request(kind);
         let store = self.run.checkpoints.clone();
         let made = self.run.world.blocking.run(move || store.create(&request));
         let about = (ProgressKind::Checkpoint, Some(&self.entry.codon_id));
-        let made = telling(&self.run.manager, &self.run.checkpoints, about, made).await;
+        let made = await_with_progress(&self.run.manager, &self.run.checkpoints, about, made).await;
         if made.is_err() {
+            // No checkpoint has seen the files, so the watcher looks itself.
             self.run.watch.survey(self).await;
         }
         let checkpoint = made?;
@@ -205,7 +207,7 @@ impl CodonRun<'_> {
             tracing::info!(path = %skipped.path, reason = ?skipped.reason, "left out of the checkpoint");
         }
         *self.run.tip() = Some(checkpoint.sha.clone());
-        self.tell_left_out(&checkpoint).await;
+        self.report_left_out(&checkpoint).await;
         self.run.watch.learn(self, checkpoint.seen).await;
         let created = StateEvent::CheckpointCreated {
             run_id: self.run.run_id.clone(),
@@ -214,7 +216,7 @@ impl CodonRun<'_> {
             sha: checkpoint.sha.clone(),
             branch: checkpoint.branch,
         };
-        // A step that needs the checkpoint records it again, and waits for that.
+        // Not awaited: a step that needs the checkpoint has its id in its own event, and waits for that event.
         drop(self.run.transition(created).await);
         Ok(checkpoint.sha)
     }
@@ -229,7 +231,7 @@ impl CodonRun<'_> {
         Secrets::of(self.run.world.environment.iter().chain(own))
     }
 
-    /// Ends the codon as failed, from any state. The error checkpoint is not required.
+    /// Ends the codon as failed, from any state, also when the error checkpoint cannot be made.
     pub(super) async fn fail<S: HasSentinels>(
         &self,
         codon: Codon<S>,
@@ -243,7 +245,7 @@ impl CodonRun<'_> {
             .await
     }
 
-    /// Fails the codon with notes.
+    /// Ends the codon as failed, like [`fail`](Self::fail), with notes.
     pub(super) async fn fail_with<S: HasSentinels>(
         &self,
         codon: Codon<S>,
@@ -264,7 +266,7 @@ impl CodonRun<'_> {
             failure_reason: reason.clone(),
             error_checkpoint,
         };
-        let told = EndRecord {
+        let record = EndRecord {
             exit_status: exit_status(exit_code),
             failure_reason: Some(reason),
             notes: EndDetails {
@@ -273,13 +275,13 @@ impl CodonRun<'_> {
             },
         };
         let cost = |end: &Codon<Failed>| Costs::of(end.partial_cost, &end.sentinels);
-        match self.last_step(codon, fail, told, cost).await {
+        match self.last_step(codon, fail, record, cost).await {
             Ok(failed) => EarlyEnd::Codon(CodonEnd::Failed(failed)),
             Err(unrecorded) => unrecorded.into(),
         }
     }
 
-    /// Ends the codon because a checkpoint of the kind `what` could not be made.
+    /// Ends the codon as failed because a checkpoint could not be made; `what` names the checkpoint.
     pub(super) async fn fail_unsaved<S: HasSentinels>(
         &self,
         codon: Codon<S>,
@@ -300,7 +302,7 @@ impl CodonRun<'_> {
         }
     }
 
-    /// Ends the codon because the disk did not take what it needs.
+    /// Ends the codon as failed because something that it needs could not be written to disk.
     pub(super) async fn fail_for_disk<S: HasSentinels>(
         &self,
         codon: Codon<S>,
@@ -316,7 +318,7 @@ impl CodonRun<'_> {
         }
     }
 
-    /// Ends the codon after an interruption. `exit_code` is that of its agent, -1 without one.
+    /// Ends the codon after an interruption. `exit_code` is the agent's, or -1 if no agent was started.
     pub(super) async fn end_early<S: HasSentinels>(
         &self,
         codon: Codon<S>,
@@ -358,7 +360,7 @@ impl CodonRun<'_> {
         }
     }
 
-    /// Ends the codon as skipped, with what it has done in a checkpoint and its costs so far.
+    /// Ends the codon as skipped, with a checkpoint of its work and its costs so far.
     pub(super) async fn skip<S: HasSentinels>(
         &self,
         codon: Codon<S>,
@@ -372,24 +374,24 @@ impl CodonRun<'_> {
             end_time: self.run.world.clock.now(),
             skip_checkpoint: self.last_checkpoint(CheckpointType::Skipped).await,
         };
-        let told = EndRecord {
+        let record = EndRecord {
             exit_status: exit_status(exit_code),
             failure_reason: None,
             notes,
         };
         let cost = |end: &Codon<Skipped>| Costs::of(end.partial_cost, &end.sentinels);
-        match self.last_step(codon, skip, told, cost).await {
+        match self.last_step(codon, skip, record, cost).await {
             Ok(skipped) => EarlyEnd::Codon(CodonEnd::Skipped(skipped)),
             Err(unrecorded) => unrecorded.into(),
         }
     }
 
-    /// Takes the last step of the machine, and publishes it once it is recorded. `cost` is what agent and sentinels cost.
+    /// Takes the last step of the machine, records it, and then publishes the end. `cost` reads the costs from the ended codon.
     async fn last_step<S, E>(
         &self,
         mut codon: Codon<S>,
         edge: E,
-        told: EndRecord,
+        record: EndRecord,
         cost: impl FnOnce(&Codon<E::To>) -> Costs,
     ) -> Result<Codon<E::To>, TransitionError>
     where
@@ -400,32 +402,32 @@ impl CodonRun<'_> {
         self.cut_sentinels(&mut codon).await;
         let (end, transition) = codon.step(edge).into_parts();
         let files = self.run.watch.files_changed(self).await;
-        if self.is_ignored(&told) {
+        if self.is_ignored(&record) {
             self.remarks
                 .add("its failure is ignored (`onFailure`)".to_owned());
         }
-        let mut event = told.notes.add_to(self.event(S::PHASE, &transition), took);
+        let mut event = record.notes.add_to(self.event(S::PHASE, &transition), took);
         event = event.with_remarks(&self.remarks.take());
         if let Some(files) = files {
             event = event.with_files_changed(files);
         }
         self.run.transition(event).await.await?;
-        self.publish_end(cost(&end), told, took, files).await;
+        self.publish_end(cost(&end), record, took, files).await;
         Ok(end)
     }
 
     /// Whether the plan continues after this failure as after a success (HANK-44).
-    fn is_ignored(&self, told: &EndRecord) -> bool {
+    fn is_ignored(&self, record: &EndRecord) -> bool {
         let ignores = self.config.failure_policy() == OnFailure::Ignore;
-        let reason = told.failure_reason.as_ref().filter(|_| ignores);
+        let reason = record.failure_reason.as_ref().filter(|_| ignores);
         reason.is_some_and(|reason| !reason.interrupted && reason.retry_at.is_none())
     }
 
-    async fn publish_end(&self, costs: Costs, told: EndRecord, took: Duration, files_changed: Option<u64>) {
-        let is_ignored = self.is_ignored(&told);
+    async fn publish_end(&self, costs: Costs, record: EndRecord, took: Duration, files_changed: Option<u64>) {
+        let is_ignored = self.is_ignored(&record);
         let event = Event::CodonCompleted {
             codon_id: self.entry.codon_id.clone(),
-            success: matches!(told.exit_status, ExitStatus::Success),
+            success: matches!(record.exit_status, ExitStatus::Success),
             cost: costs.agent,
             sentinel_cost: Some(costs.sentinels).filter(|cost| *cost != Usd::ZERO),
             cost_is_lower_bound: match costs.sentinels_cost_more {
@@ -433,17 +435,17 @@ impl CodonRun<'_> {
                 false => self.published_lower_bound(),
             },
             duration: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-            exit_status: told.exit_status,
+            exit_status: record.exit_status,
             failure_ignored: is_ignored.then_some(true),
-            failure_reason: told.failure_reason,
-            budget_exceeded: told.notes.budget_exceeded,
+            failure_reason: record.failure_reason,
+            budget_exceeded: record.notes.budget_exceeded,
             files_changed,
-            result: told.notes.result,
+            result: record.notes.result,
         };
         self.run.publish(event).await;
     }
 
-    /// A checkpoint of what an incomplete codon leaves in the workspace; not required.
+    /// Returns a checkpoint of the files that an incomplete codon leaves; `None` when it could not be made.
     async fn last_checkpoint(&self, kind: CheckpointType) -> Option<CheckpointSha> {
         match self.checkpoint(kind).await {
             Ok(sha) => Some(sha),
@@ -464,6 +466,7 @@ pub(super) fn exit_code(exit: &ExitOutcome) -> i64 {
     }
 }
 
+/// Returns the status of a codon that did not complete. Codes above 128 are those with which shells report a signal.
 fn exit_status(code: i64) -> ExitStatus {
     match code {
         129..=192 => ExitStatus::Killed { signal: code - 128 },

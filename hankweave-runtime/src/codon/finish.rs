@@ -15,7 +15,7 @@ use super::interruption::Interruption;
 use super::run::{AgentOutcome, AgentRun};
 use super::watchers::HasSentinels;
 
-/// Ends the codon by what comes first (RUN-10).
+/// Ends the codon (RUN-10): at once if its agent was stopped; otherwise its sentinels finish first, and may skip, stop or pause it.
 pub(super) async fn finish(
     codon: &CodonRun<'_>,
     mut running: Codon<Running>,
@@ -46,13 +46,13 @@ pub(super) async fn finish(
     let (mut completing, recorded) = codon.step(running, CompleteSentinels {}).await;
     codon.drain(&mut completing, recorded).await;
     match codon.interruption() {
-        // Ordered by a user who does not want to wait, or by a sentinel.
+        // An order of a user or a sentinel. A stop of the run only cuts the sentinels short: the agent has finished its work.
         Some(why @ Interruption::Ordered(_)) => Err(codon.end_early(completing, exit_code(&exit), why).await),
         _ => end(codon, completing, work, &exit).await,
     }
 }
 
-/// Ends the codon by what its agent has done.
+/// Ends the codon by its rejected work, a limit that it reached, or the verdict of its agent, whichever comes first.
 async fn end<S: HasSentinels>(
     codon: &CodonRun<'_>,
     running: Codon<S>,
@@ -78,18 +78,18 @@ where
         .await;
     }
     let code = i64::from(exit.exit.code());
-    let full = |context_exceeded| EndDetails {
-        context_exceeded: context_exceeded && codon.waits_for_context(),
+    let details = |context_exceeded| EndDetails {
+        context_exceeded: context_exceeded && codon.completes_at_full_context(),
         loop_check: work.loop_check.clone(),
         loop_stall: work.loop_stall.clone(),
         ..EndDetails::default()
     };
     match exit.verdict.clone() {
-        Verdict::Success => complete(codon, running, exit, full(work.context_was_full)).await,
+        Verdict::Success => complete(codon, running, exit, details(work.context_was_full)).await,
         Verdict::Failure {
             context_exceeded: true,
             ..
-        } if codon.waits_for_context() => complete(codon, running, exit, full(true)).await,
+        } if codon.completes_at_full_context() => complete(codon, running, exit, details(true)).await,
         Verdict::Failure { reason, .. } => {
             let reason = codon.with_limit(reason).await;
             Err(codon.fail(running, code, reason).await)
@@ -97,7 +97,8 @@ where
     }
 }
 
-/// Replaces the sum over messages by the agent's own final report, which also has the output tokens.
+/// Replaces the codon's costs so far, a sum over messages, by those of the agent's final report, which also has all output tokens; publishes them
+/// if they differ.
 pub(super) async fn settle_costs(codon: &CodonRun<'_>, running: &mut Codon<Running>, exit: &ExitOutcome) {
     let UsageTotals {
         tokens,

@@ -1,4 +1,4 @@
-//! Summary of the record for an agent that takes over the work of another one (HANK-81).
+//! Summary of another agent's recorded work, for the prompt of the agent that takes the work over (HANK-81).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,13 @@ use super::context::RunContext;
 /// How far back the journal is read, in events.
 const MOST_EVENTS: u64 = 50_000;
 
-/// Longest part of the last words of an agent, in bytes.
-const MOST_OF_WORDS: usize = 4_000;
+/// Longest part of an agent's last message, in bytes.
+const MOST_OF_MESSAGE: usize = 4_000;
 
 /// Longest part of an earlier task, in bytes.
 const MOST_OF_TASK: usize = 4_000;
 
-/// Most files and tools that are named.
+/// Maximum number of files that are named, and of tools.
 const MOST_NAMES: usize = 50;
 
 /// Work of another agent that a codon continues.
@@ -27,27 +27,30 @@ const MOST_NAMES: usize = 50;
 pub(crate) struct EarlierWork {
     /// The codon of the work.
     pub(crate) codon: CodonId,
-    /// When it began.
+    /// Start of the work.
     pub(crate) since: Timestamp,
-    /// When the agent that takes it over began before, and failed as well.
+    /// Start of an earlier attempt of the agent that now takes over, if there was one: events from then on are not the other agent's.
     pub(crate) until: Option<Timestamp>,
-    /// Name and model of the agent.
+    /// Name and model of the other agent.
     pub(crate) agent: (String, Option<String>),
-    /// Its task, where that is not the task of the codon itself.
+    /// Task of the other agent; `None` if it is the task of the codon that continues.
     pub(crate) task: Option<String>,
-    /// Message of the failure, which is no word of the agent's own.
+    /// Message of the failure that ended the work.
     pub(crate) failure: Option<String>,
 }
 
-/// Work of a codon, as far as it is recorded.
+/// Events of the work that the journal has.
 #[derive(Debug, Default)]
 struct RecordedWork {
-    words: Option<String>,
+    /// The last message of the agent.
+    last_message: Option<String>,
+    /// Number of calls of each tool.
     tools: BTreeMap<String, usize>,
+    /// Files that changed.
     files: BTreeSet<String>,
 }
 
-/// Returns the summary for the prompt; `None` when nothing was done that is worth one. Reads the journal.
+/// Returns the summary for the prompt; `None` when the agent did nothing on a task that the prompt has anyway. Reads the journal.
 pub(crate) async fn summary(context: &RunContext, work: EarlierWork) -> Option<String> {
     let journal = context.manager.journal();
     let read = move || {
@@ -62,12 +65,13 @@ pub(crate) async fn summary(context: &RunContext, work: EarlierWork) -> Option<S
         if let Err(error) = read {
             tracing::warn!(error = %crate::error::chain(&error), "the journal could not be read for a summary");
         }
-        recorded.words(&work)
+        recorded.into_summary(&work)
     };
     context.world.blocking.run(read).await
 }
 
 impl RecordedWork {
+    /// Adds an entry of the journal, if it is part of the work.
     fn take(&mut self, entry: &JournalEntry, work: &EarlierWork) {
         let is_later = work.until.is_some_and(|until| entry.timestamp >= until);
         if entry.timestamp < work.since || is_later {
@@ -83,7 +87,7 @@ impl RecordedWork {
                 ..
             } if *codon_id == work.codon => match action {
                 AgentAction::Message if parent_tool_use_id.is_none() && !work.is_failure(content) => {
-                    self.words = Some(content.clone());
+                    self.last_message = Some(content.clone());
                 }
                 AgentAction::ToolUse => {
                     let tool = tool_name.clone().unwrap_or_else(|| content.clone());
@@ -96,8 +100,9 @@ impl RecordedWork {
         }
     }
 
-    fn words(self, work: &EarlierWork) -> Option<String> {
-        if work.task.is_none() && self.words.is_none() && self.tools.is_empty() && self.files.is_empty() {
+    fn into_summary(self, work: &EarlierWork) -> Option<String> {
+        let did_nothing = self.last_message.is_none() && self.tools.is_empty() && self.files.is_empty();
+        if did_nothing && work.task.is_none() {
             return None;
         }
         let (agent, model) = &work.agent;
@@ -112,34 +117,34 @@ impl RecordedWork {
                 quoted(task, MOST_OF_TASK)
             ),
         };
-        if let Some(words) = &self.words {
-            let words = quoted(words, MOST_OF_WORDS);
-            text = format!("{text}\n\nIts last words were:\n\n{words}");
+        if let Some(message) = &self.last_message {
+            let message = quoted(message, MOST_OF_MESSAGE);
+            text = format!("{text}\n\nIts last words were:\n\n{message}");
         }
         if !self.tools.is_empty() {
             let tools = self.tools.iter().map(|(tool, times)| match times {
                 1 => tool.clone(),
                 times => format!("{tool} ({times} times)"),
             });
-            text = format!("{text}\n\nIt used these tools: {}.", named(tools.collect()));
+            text = format!("{text}\n\nIt used these tools: {}.", listed(tools.collect()));
         }
         if !self.files.is_empty() {
             let files = self.files.into_iter().collect();
-            text = format!("{text}\n\nThese files changed meanwhile: {}.", named(files));
+            text = format!("{text}\n\nThese files changed meanwhile: {}.", listed(files));
         }
         Some(text)
     }
 }
 
 impl EarlierWork {
-    /// Whether an agent only repeats the failure of its provider.
-    fn is_failure(&self, words: &str) -> bool {
+    /// Whether a message of the agent only repeats the failure of its provider.
+    fn is_failure(&self, message: &str) -> bool {
         let failure = self.failure.as_deref().unwrap_or_default();
-        !words.trim().is_empty() && failure.contains(words.trim())
+        !message.trim().is_empty() && failure.contains(message.trim())
     }
 }
 
-/// Text as a quotation of Markdown, cut.
+/// Text as a quotation of Markdown, cut to `most` bytes.
 fn quoted(text: &str, most: usize) -> String {
     let text = text.trim();
     let end = (0..=most.min(text.len()))
@@ -154,7 +159,8 @@ fn quoted(text: &str, most: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn named(names: Vec<String>) -> String {
+/// The first names in a line, with the number of the others.
+fn listed(names: Vec<String>) -> String {
     let more = names.len().saturating_sub(MOST_NAMES);
     let shown = names.into_iter().take(MOST_NAMES).map(|name| excerpt(&name, 200));
     let shown = shown.collect::<Vec<_>>().join(", ");

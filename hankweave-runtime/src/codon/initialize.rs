@@ -1,4 +1,4 @@
-//! Initializing: the agent has to report its session.
+//! Initializing: waits until the agent has reported its session, and checks that the session is the expected one.
 
 use std::time::Duration;
 
@@ -17,11 +17,15 @@ use crate::world::suspension::Stopwatch;
 /// Longest time from the spawn to the session id (S6).
 const SESSION_DEADLINE: Duration = Duration::from_secs(60);
 
-/// How the agent began.
+/// Result of waiting for the session of an agent. The number is the exit code of an agent that has ended.
 pub(super) enum AgentStart {
+    /// The agent has reported its session.
     Session(SessionId),
+    /// The agent has ended, by itself or because it reported no session in time.
     Ended(FailureReason, i64),
+    /// The agent was stopped because the codon has to end.
     Interrupted(Interruption, i64),
+    /// The agent was stopped because the time of the codon is used up.
     OutOfTime(BudgetExceeded, i64),
 }
 
@@ -36,6 +40,7 @@ pub(super) async fn initialize(
             let why = "the agent began another one";
             Err(lost_session(codon, initializing, code, why).await)
         }
+        // An agent that forks has to report the session of the copy.
         AgentStart::Session(original) if codon.is_fork && codon.session.as_ref() == Some(&original) => {
             let code = halt(codon, &mut agent).await;
             let why = format!("the agent continued session {original} itself, and not a copy of it");
@@ -114,7 +119,7 @@ pub(super) async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAg
             event = agent.events.recv() => match event {
                 Some(AgentEvent::SessionStarted { session_id, .. }) => return AgentStart::Session(session_id),
                 Some(AgentEvent::Finished(outcome)) => {
-                    codon.used_before_work(&outcome.usage);
+                    codon.note_usage_before_session(&outcome.usage);
                     let code = i64::from(outcome.exit.code());
                     return AgentStart::Ended(codon.with_limit(no_session(outcome)).await, code);
                 }
@@ -125,8 +130,8 @@ pub(super) async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAg
     }
 }
 
-/// Ends a codon whose agent did not continue with its session: another record of it begins again, from its
-/// prompt.
+/// Ends the record of a codon whose agent did not continue in the expected session. The runner starts the codon once more, from
+/// its prompt.
 async fn lost_session(
     codon: &CodonRun<'_>,
     initializing: Codon<Initializing>,

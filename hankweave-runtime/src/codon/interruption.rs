@@ -11,7 +11,7 @@ use crate::shutdown::StopCause;
 pub(super) enum Interruption {
     /// On a user's order.
     Ordered(CodonCommand),
-    /// The run stops.
+    /// The run stops, for this cause; `None` if the cause is not known yet.
     Stopped(Option<StopCause>),
     /// Something failed.
     Failure(FailureReason),
@@ -23,31 +23,32 @@ impl CodonRun<'_> {
         if !self.orders.token().is_cancelled() {
             return None;
         }
-        let order = self.orders.given().cloned();
-        Some(match order {
+        // Without an order, the token was cancelled by the stop of the run.
+        Some(match self.orders.order().cloned() {
             Some(order) => Interruption::Ordered(order),
             None => Interruption::Stopped(self.run.shutdown.cause()),
         })
     }
 
-    /// Waits for an event after which the sentinels of an ended codon are no longer waited for: another command, a stop,
-    /// or a failed disk. A pause that one of the sentinels asked for lets the others finish.
+    /// Waits for a reason to cut short the sentinels that act on the end of the codon: a forced stop, a stop of the run, an order
+    /// (unless an order ended the codon), or a failed disk. A pause that one of the sentinels asked for lets the others finish.
     ///
     /// # Cancel safety
     ///
     /// Nothing is lost when the future is dropped.
-    pub(super) async fn nobody_waits(&self) {
+    pub(super) async fn until_sentinels_are_cut(&self) {
         let (orders, shutdown) = (&self.orders, &self.run.shutdown);
-        let was_ordered = orders.given().is_some();
+        let was_ordered = orders.order().is_some();
         let stopped = async {
             shutdown.requested().await;
             if shutdown.cause() == Some(StopCause::Sentinel) {
                 std::future::pending::<()>().await;
             }
         };
+        // The token is cancelled by the stop of the run as well, which `stopped` handles.
         let ordered = async {
             orders.token().cancelled().await;
-            if was_ordered || orders.given().is_none() {
+            if was_ordered || orders.order().is_none() {
                 std::future::pending::<()>().await;
             }
         };

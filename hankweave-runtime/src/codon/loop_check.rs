@@ -1,5 +1,5 @@
-//! Loops until a check passes: after the last codon of an iteration the command of the loop runs (HANK-62). It is also noted whether the loop only
-//! repeats itself (STATE-69).
+//! Loops until a check passes: the command of the loop runs after the last codon of each iteration (HANK-62). Also finds loops that only repeat
+//! themselves, because an iteration changed no file and the check printed the same output (STATE-69).
 
 use hankweave_core::agent::FailureReason;
 use hankweave_core::codon::{BudgetExceeded, LoopCheck, LoopStall};
@@ -7,12 +7,12 @@ use hankweave_core::hank::{HankItem, LoopConfig, OnExceeded};
 use sha2::{Digest, Sha256};
 
 use super::budget::check_cut_off;
-use super::check::{FailedCheck, examine, report_next};
+use super::check::{FailedCheck, report_next, run_check};
 use super::context::CodonRun;
 use super::run::{AgentOutcome, AgentRun};
 use crate::world::ids::hex;
 
-/// How much of what a command printed is kept in state.json for the next iteration.
+/// Maximum length of the output that state.json keeps for the next iteration, in bytes.
 const MOST_BYTES: usize = 4 << 10;
 
 /// Message to the next iteration if the last one had no effect.
@@ -20,35 +20,34 @@ const REPEATED: &str = "No file has changed in the iteration before this one, an
 
 /// Runs the check of the loop when it is due. When no iteration can follow, a codon whose loop has not passed has failed.
 pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
-    let Some((exit, in_time)) = work.checkable(codon) else {
+    let Some((exit, may_continue)) = work.checkable(codon) else {
         return;
     };
-    // At a limit of the whole the run pauses before the next iteration, which a higher limit lets follow.
-    let ends = |exceeded: &BudgetExceeded| codon.limits.consequence(exceeded) != OnExceeded::Pause;
-    let ended_by = work.exceeded(&exit.usage).filter(ends);
-    let ends_loop = ended_by.is_some();
-    // Before the check, whose command may write files itself.
-    let repeats = Repeats::seen(codon).await;
-    let Some((run, is_last)) = codon.entry.due_check(&codon.run.hank, ends_loop) else {
-        work.loop_stall = repeats.map(|repeats| repeats.stall(None));
+    // At a limit where the run pauses, the next iteration follows once the user raises the limit.
+    let ends_loop = |exceeded: &BudgetExceeded| codon.limits.consequence(exceeded) != OnExceeded::Pause;
+    let ended_by = work.exceeded(&exit.usage).filter(ends_loop);
+    // Compared before the check, whose command may write files itself.
+    let comparison = IterationComparison::at_end_of(codon).await;
+    let Some((run, is_last)) = codon.entry.due_check(&codon.run.hank, ended_by.is_some()) else {
+        work.loop_stall = comparison.map(|comparison| comparison.stall(None));
         report_stall(codon, work.loop_stall.as_ref()).await;
         return;
     };
     let of = codon.entry.loop_context.as_ref().map(|place| &place.loop_id);
-    let said = examine(codon, run, of, in_time, MOST_BYTES).await;
+    let result = run_check(codon, run, of, may_continue, MOST_BYTES).await;
     if let Some(why) = codon.interruption() {
         work.outcome = AgentOutcome::Stopped(why, exit);
         return;
     }
-    // Nothing was run, so there is no result to record; a rehearsed loop ends after its only pass.
+    // A rehearsal runs no check, so there is no result to record; its loop ends after the only pass.
     if codon.run.options.rehearsal {
         return;
     }
-    let last_line = said.as_ref().err().map(FailedCheck::last_words);
-    let says = match said {
+    let last_line = result.as_ref().err().map(FailedCheck::last_words);
+    let message = match result {
         Ok(()) => None,
-        Err(missed) if is_last || missed.is_over => {
-            let (why, helps) = match (ended_by, is_last) {
+        Err(failed) if is_last || failed.out_of_time => {
+            let (why, remedy) = match (ended_by, is_last) {
                 (Some(exceeded), _) => (
                     "its budget is used up, so no iteration follows",
                     exceeded
@@ -59,11 +58,11 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
                 (None, false) => ("its time is used up, so no iteration follows", None),
             };
             report_next(codon, why.to_owned()).await;
-            let why = format!("{why}{}", helps.unwrap_or_default());
-            let reason = match missed.is_over {
-                true => check_cut_off(codon, missed.why),
-                // Screens cut a long reason, and what the check printed may be long.
-                false => FailureReason::unknown(false, format!("{why}; {}", missed.why)),
+            let why = format!("{why}{}", remedy.unwrap_or_default());
+            let reason = match failed.out_of_time {
+                true => check_cut_off(codon, failed.why),
+                // The failed check comes last: screens cut a long reason.
+                false => FailureReason::unknown(false, format!("{why}; {}", failed.why)),
             };
             work.outcome = AgentOutcome::Rejected {
                 exit,
@@ -72,38 +71,37 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
             };
             return;
         }
-        Err(missed) => {
-            let output = hex(&Sha256::digest(missed.outcome()));
-            work.loop_stall = repeats.map(|repeats| repeats.stall(Some(output)));
-            Some(missed.prompt())
+        Err(failed) => {
+            let output = hex(&Sha256::digest(failed.outcome()));
+            work.loop_stall = comparison.map(|comparison| comparison.stall(Some(output)));
+            Some(failed.prompt())
         }
     };
     report_stall(codon, work.loop_stall.as_ref()).await;
     let is_repeated = work.loop_stall.as_ref().is_some_and(|stall| stall.iterations > 0);
     work.loop_check = Some(LoopCheck {
-        passed: says.is_none(),
+        passed: message.is_none(),
         last_line,
-        says: says.map(|says| {
-            if is_repeated {
-                format!("{says}\n\n{REPEATED}")
-            } else {
-                says
-            }
-        }),
+        says: match message {
+            Some(message) if is_repeated => Some(format!("{message}\n\n{REPEATED}")),
+            message => message,
+        },
     });
 }
 
-/// Earlier facts with which an iteration is compared.
-struct Repeats {
+/// What is known about repetition before the check of an iteration has run.
+struct IterationComparison {
+    /// How often the loop had repeated itself before this iteration.
     before: Option<LoopStall>,
+    /// Whether this iteration changed no file.
     changed_nothing: bool,
 }
 
-impl Repeats {
-    /// Compares the iteration that ends with this codon. Returns `None` if the codon ends no iteration, or if no limit
-    /// needs the comparison.
-    async fn seen(codon: &CodonRun<'_>) -> Option<Self> {
-        limit(codon)?;
+impl IterationComparison {
+    /// Compares the iteration that ends with this codon. Returns `None` if the codon ends no iteration, or if the loop has no limit for
+    /// repetitions.
+    async fn at_end_of(codon: &CodonRun<'_>) -> Option<Self> {
+        stall_limit(codon)?;
         if !codon.entry.ends_iteration(&codon.run.hank) {
             return None;
         }
@@ -116,6 +114,7 @@ impl Repeats {
         })
     }
 
+    /// Returns how often the loop has repeated itself with this iteration. `output` is the fingerprint of what the check printed; `None` if no check ran.
     fn stall(self, output: Option<String>) -> LoopStall {
         LoopStall::after(self.before.as_ref(), self.changed_nothing, output)
     }
@@ -136,8 +135,8 @@ fn limit_of_loop(codon: &CodonRun<'_>) -> Option<String> {
     ))
 }
 
-/// Iterations after which the loop of the codon is stuck.
-fn limit(codon: &CodonRun<'_>) -> Option<u32> {
+/// Number of repeated iterations after which the loop of the codon counts as stuck; `None` without a limit.
+fn stall_limit(codon: &CodonRun<'_>) -> Option<u32> {
     let context = codon.entry.loop_context.as_ref()?;
     let found = codon.run.hank.find_loop(&context.loop_id);
     found.and_then(LoopConfig::stall_limit)
@@ -145,7 +144,7 @@ fn limit(codon: &CodonRun<'_>) -> Option<u32> {
 
 /// Reports an iteration that repeats the one before it.
 async fn report_stall(codon: &CodonRun<'_>, stall: Option<&LoopStall>) {
-    let (Some(stall), Some(most)) = (stall.filter(|stall| stall.iterations > 0), limit(codon)) else {
+    let (Some(stall), Some(most)) = (stall.filter(|stall| stall.iterations > 0), stall_limit(codon)) else {
         return;
     };
     let printed = match stall.output {

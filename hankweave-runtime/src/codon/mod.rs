@@ -4,8 +4,8 @@
 //! open ─► budget ─► prepare ─► load ─► start ─► initialize ─► run ─► extend ─► check ─► drain ─► finish
 //! ```
 //!
-//! Each stage takes the typed codon of its state and returns that of the next one, or an [`Ended`]. The
-//! codon moves only through [`CodonRun::step`], which sends the event that the step implies.
+//! `runner` calls [`execute`]. Each stage takes the typed codon of its state and returns the codon in the next state, or an
+//! [`EarlyEnd`]. The codon moves only through [`CodonRun::step`], which sends the event that the step implies.
 
 mod background;
 mod budget;
@@ -42,7 +42,7 @@ pub(crate) use budget::{NoBudget, no_budget_left};
 pub(crate) use context::{CodonEnd, CodonRun, CurrentResult, RigNeed, RunContext};
 pub(crate) use handover::{EarlierWork, summary};
 pub(crate) use orders::{CodonCommand, Orders, Remarks};
-pub(crate) use progress::telling;
+pub(crate) use progress::await_with_progress;
 pub use rehearsed::RehearsedStep;
 pub(crate) use rehearsed::RehearsedSteps;
 pub(crate) use result::results_variable;

@@ -1,4 +1,4 @@
-//! The first record of a codon.
+//! The first record of a codon: it starts, with the checkpoint of the files before it.
 
 use hankweave_core::codon::{Codon, Preparing};
 use hankweave_core::event::StateEvent;
@@ -6,7 +6,7 @@ use hankweave_core::wire::Event;
 
 use super::context::{CodonRun, StageResult};
 
-/// Records that the codon begins, and waits until that is durable: nothing may happen for a codon without a
+/// Records that the codon starts, and waits until the record is durable: nothing may happen for a codon without a
 /// record.
 pub(super) async fn open(codon: &CodonRun<'_>) -> StageResult<Codon<Preparing>> {
     let (entry, start_checkpoint) = (codon.entry, codon.start_checkpoint().await);
@@ -19,12 +19,12 @@ pub(super) async fn open(codon: &CodonRun<'_>) -> StageResult<Codon<Preparing>> 
     };
     let recorded = codon.run.transition(started).await.await?;
     if let Some(chosen) = codon.chosen.clone().filter(|_| codon.falls_back) {
-        let told = Event::CodonFallback {
+        let fallback = Event::CodonFallback {
             codon_id: entry.codon_id.clone(),
             chosen,
             same_session: codon.in_own_session,
         };
-        codon.run.publish(told).await;
+        codon.run.publish(fallback).await;
     }
     Ok(Codon::new(
         entry.codon_id.clone(),

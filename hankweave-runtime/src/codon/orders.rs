@@ -1,4 +1,4 @@
-//! Orders of a user for a codon that runs, and remarks about it.
+//! Orders of users and sentinels to end a running codon, and remarks for the codon's last record.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -9,27 +9,30 @@ use crate::shutdown::Shutdown;
 /// Maximum number of remarks in a record; more add nothing new.
 const MOST_REMARKS: usize = 16;
 
-/// A user's order about the running codon.
+/// An order of a user or a sentinel to end the running codon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CodonCommand {
-    /// It ends as skipped.
+    /// The codon ends as skipped.
     Skip,
-    /// It ends as failed, because a sentinel wants it or has failed itself.
+    /// The codon ends as failed, with this message: a sentinel wants that, or a required sentinel has failed.
     Fail(String),
-    /// It ends as failed, its agent is killed.
+    /// The codon ends as failed, and its agent is killed; with the reason of the user, if there is one.
     ForceStop(Option<String>),
 }
 
 /// The orders for one codon; all clones share them.
 #[derive(Debug, Clone)]
 pub(crate) struct Orders {
+    /// Cancelled when the codon has to end.
     halt: CancellationToken,
+    /// Cancelled when the codon's processes have to be killed.
     force: CancellationToken,
+    /// The first order.
     order: Arc<OnceLock<CodonCommand>>,
 }
 
 impl Orders {
-    /// No order yet. The codon also ends when the run is asked to stop.
+    /// Returns orders without one yet. Both tokens are also cancelled by the stop of the run.
     pub(crate) fn new(shutdown: &Shutdown) -> Self {
         Self {
             halt: shutdown.token().child_token(),
@@ -38,7 +41,7 @@ impl Orders {
         }
     }
 
-    /// Gives an order. The first one counts; a forced stop after a skip only skips the grace period.
+    /// Gives an order. The first order counts; a forced stop after it only ends the grace period of the agent.
     pub(crate) fn give(&self, order: CodonCommand) {
         if matches!(order, CodonCommand::ForceStop(_)) {
             self.force.cancel();
@@ -47,23 +50,23 @@ impl Orders {
         self.halt.cancel();
     }
 
-    /// Whether the codon was stopped by force, and nothing else.
+    /// Whether the order that counts is a forced stop.
     pub(crate) fn was_forced(&self) -> bool {
         matches!(self.order.get(), Some(CodonCommand::ForceStop(_)))
     }
 
     /// Returns the order that counts.
-    pub(super) fn given(&self) -> Option<&CodonCommand> {
+    pub(super) fn order(&self) -> Option<&CodonCommand> {
         self.order.get()
     }
 
-    /// Cancelled as soon as the codon has to end.
+    /// Returns the token that is cancelled as soon as the codon has to end.
     pub(crate) fn token(&self) -> &CancellationToken {
         &self.halt
     }
 
-    /// Cancelled as soon as what runs has to be killed: by an order, or because the stop of the run is
-    /// forced.
+    /// Returns the token that is cancelled as soon as the codon's processes have to be killed: by an order, or because the stop of
+    /// the run is forced.
     pub(crate) fn force_token(&self) -> &CancellationToken {
         &self.force
     }

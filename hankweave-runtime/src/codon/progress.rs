@@ -1,4 +1,4 @@
-//! Telling how far a long write of the checkpoint store has come (CLI-36).
+//! Reports the progress of a long write of the checkpoint store to clients (CLI-36).
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use crate::checkpoint::{CheckpointStore, Counts};
 use crate::state_manager::StateManager;
 
 /// Duration of a write before its progress is first reported, and interval between reports.
-const EVERY: Duration = Duration::from_millis(500);
+const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Waits for `work`, which `store` does on a thread, and meanwhile reports the number of files that are done.
-pub(crate) async fn telling<T>(
+/// Waits for `work`, a write of `store`, and meanwhile reports the number of files that are done. `codon` is the codon of the write, if it is on record.
+pub(crate) async fn await_with_progress<T>(
     manager: &StateManager,
     store: &Arc<dyn CheckpointStore>,
     (kind, codon): (ProgressKind, Option<&CodonId>),
     work: impl Future<Output = T>,
 ) -> T {
     let mut work = pin!(work);
-    let mut told = None;
+    let mut reported = None;
     loop {
-        match next(|| store.progress(), work.as_mut(), &mut told).await {
+        match next(|| store.progress(), work.as_mut(), &mut reported).await {
             Wakeup::Done(done) => return done,
             // A receipt that is lost is harmless: nothing depends on it.
             Wakeup::Counts(counts) => drop(manager.record(event(kind, codon, counts)).await),
@@ -31,27 +31,29 @@ pub(crate) async fn telling<T>(
     }
 }
 
-/// Next item.
+/// Why a wait ended.
 enum Wakeup<T> {
+    /// The work is done, with this result.
     Done(T),
+    /// These counts are to be reported.
     Counts(Counts),
 }
 
-/// Waits for `work`, or until `progress` differs from the last report, `told`.
+/// Waits for `work`, or until `progress` differs from the last counts that were `reported`.
 async fn next<T>(
     progress: impl Fn() -> Option<Counts>,
     mut work: Pin<&mut impl Future<Output = T>>,
-    told: &mut Option<Counts>,
+    reported: &mut Option<Counts>,
 ) -> Wakeup<T> {
     loop {
-        // The work is only borrowed, so the other arm loses nothing of it.
+        // The work is only borrowed, so it continues after the sleep.
         tokio::select! {
             biased;
             done = &mut work => return Wakeup::Done(done),
-            () = tokio::time::sleep(EVERY) => {}
+            () = tokio::time::sleep(INTERVAL) => {}
         }
-        let before = std::mem::replace(told, progress());
-        if let Some(counts) = told.filter(|counts| before != Some(*counts)) {
+        let before = std::mem::replace(reported, progress());
+        if let Some(counts) = reported.filter(|counts| before != Some(*counts)) {
             return Wakeup::Counts(counts);
         }
     }

@@ -1,7 +1,7 @@
-//! Agents that do not say whether they have succeeded: something else has to show it (AGENT-24).
+//! Proof of success for agents that do not report whether they have succeeded (AGENT-24).
 //!
-//! A check that passes shows it, and that comes later. Without a check it is a checkpointed file that has changed since the codon began, in an earlier attempt
-//! that this one continues as well.
+//! The proof is the codon's check, which runs later. For a codon without a check it is a changed checkpointed file: one that changed since the agent was
+//! started, or in an earlier attempt whose session this one continues.
 
 use std::sync::PoisonError;
 
@@ -12,20 +12,20 @@ use super::context::CodonRun;
 use super::start_of_work::{Attempts, start_of_work};
 use crate::checkpoint::RestoreRequest;
 
-/// The files as they were before the agent began.
+/// The files as they were before the agent was started, for comparison at its end.
 #[derive(Debug, Clone)]
 pub(super) struct FileBaseline {
-    /// How many changes had been seen; `None` when it does not matter.
+    /// Number of changes of files that the run had seen; `None` when no proof is needed.
     changes_before: Option<u64>,
-    /// The checkpoint at which the first attempt in the session began, for a codon that continues in its own session.
+    /// The checkpoint of the files before the first attempt in the session, for a codon that continues in its own session.
     began_at: Option<CheckpointSha>,
 }
 
 impl FileBaseline {
     pub(super) async fn take(codon: &CodonRun<'_>) -> Self {
         let driver = codon.run.drivers.get(codon.config.agent_name());
-        let says_nothing = driver.is_some_and(|driver| !driver.capabilities().success);
-        if !says_nothing || codon.config.check.is_some() {
+        let needs_proof = driver.is_some_and(|driver| !driver.capabilities().success);
+        if !needs_proof || codon.config.check.is_some() {
             return Self {
                 changes_before: None,
                 began_at: None,
@@ -41,20 +41,21 @@ impl FileBaseline {
         }
     }
 
-    /// Turns a success without proof into a failure.
+    /// Turns a success without proof into the failure that the agent's end has for this case, `unless_shown`.
     pub(super) async fn check_success(&self, codon: &CodonRun<'_>, exit: &mut ExitOutcome) {
-        let Some(doubt) = exit.unless_shown.take() else {
+        let Some(verdict_without_proof) = exit.unless_shown.take() else {
             return;
         };
         if let Some(before) = self.changes_before
             && codon.run.watch.changes_now(codon).await == before
             && !self.earlier_attempts_changed_files(codon).await
         {
-            exit.verdict = doubt;
+            exit.verdict = verdict_without_proof;
         }
     }
 
-    /// Whether the attempts that this one continues have changed files: those that a stop has kept, or after a crash those that differ now.
+    /// Whether the attempts that this one continues have changed files. After a stop the newest checkpoint has the changes; after a crash only the
+    /// workspace has them.
     async fn earlier_attempts_changed_files(&self, codon: &CodonRun<'_>) -> bool {
         let Some(began_at) = self.began_at.clone() else {
             return false;
@@ -67,21 +68,25 @@ impl FileBaseline {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         let at = codon.run.world.clock.now();
-        let look = move || {
-            let kept = tip.map(|tip| {
+        let compare = move || {
+            let tip_differs = tip.is_some_and(|tip| {
                 store
                     .diff(&began_at, &tip)
                     .is_ok_and(|changes| !changes.is_empty())
             });
-            let now = RestoreRequest {
+            // A restore to the start would write the files that differ now. It is only planned.
+            let restore_to_start = RestoreRequest {
                 target: began_at,
                 left: None,
                 spares_changed: false,
                 safety: None,
                 at,
             };
-            kept == Some(true) || store.plan_restore(&now).is_ok_and(|plan| !plan.write.is_empty())
+            tip_differs
+                || store
+                    .plan_restore(&restore_to_start)
+                    .is_ok_and(|plan| !plan.write.is_empty())
         };
-        codon.run.world.blocking.run(look).await
+        codon.run.world.blocking.run(compare).await
     }
 }

@@ -1,4 +1,5 @@
-//! Steps of a real run that a rehearsal leaves out, reported in their place (CLI-74).
+//! Reports the steps of a real run that a rehearsal leaves out (CLI-74). A rehearsal goes through a hank with the scripted agent, without checks,
+//! questions and sentinels.
 
 use hankweave_core::agent::Verdict;
 use hankweave_core::document::PlanEntry;
@@ -11,17 +12,17 @@ use super::extend::MOST_EXTENSIONS;
 use super::run::{AgentOutcome, AgentRun};
 use super::start::values;
 
-/// Reports what a real run would do before and around the agent of this codon: questions, required changes, results, options of its agent, fallbacks, further iterations, extensions and sentinels.
+/// Reports what a real run would do before and around the agent of this codon: questions, required changes, results, options of its agent, fallbacks,
+/// further iterations, extensions and sentinels.
 pub(crate) async fn report_before(context: &RunContext, entry: &PlanEntry) {
     let original = context.loaded.hank.as_ref().filter(|_| context.options.rehearsal);
     let Some(original) = original else { return };
-    if let Some(place) = entry
-        .loop_context
-        .as_ref()
-        .filter(|place| place.codon_index_in_loop == 0)
-        && let Some(most) = (original.find_loop(&place.loop_id)).and_then(|found| found.iterations_left_out())
+    if let Some(place) = &entry.loop_context
+        && place.codon_index_in_loop == 0
+        && let Some(found) = original.find_loop(&place.loop_id)
+        && let Some(iterations) = found.iterations_left_out()
     {
-        report(context, entry, RehearsedKind::Repeat, most).await;
+        report(context, entry, RehearsedKind::Repeat, iterations).await;
     }
     let Some(config) = original.codon(entry.codon_id.configured()) else {
         return;
@@ -46,8 +47,8 @@ pub(crate) async fn report_before(context: &RunContext, entry: &PlanEntry) {
     if let Some(list) = fallback_list(original.fallbacks_of(config)) {
         report(context, entry, RehearsedKind::FallBack, list).await;
     }
-    for watched in sentinels(context, config) {
-        report(context, entry, RehearsedKind::Watch, watched).await;
+    for sentinel in sentinels(context, config) {
+        report(context, entry, RehearsedKind::Watch, sentinel).await;
     }
     if let Some(prompt) = &config.exhaust_with_prompt {
         let most = config.max_extensions.unwrap_or(MOST_EXTENSIONS);
@@ -73,9 +74,9 @@ pub(crate) async fn report_results(context: &RunContext, entry: &PlanEntry, conf
     }
 }
 
-/// Passes the usage limit that the agent of a rehearsal has met, or its provider's outage if other agents would take
-/// over. Reports what a run would do, and counts the attempt as a success. A script meets its limit every time, so a
-/// rehearsal that waited would never end.
+/// Counts an attempt in a rehearsal as a success when the script met a usage limit, or a failure for which another agent of the
+/// list would take over; reports what a real run would do. A script meets its limit every time, so a rehearsal that waited
+/// would never end.
 pub(super) async fn pass_limit(codon: &CodonRun<'_>, work: &mut AgentRun) {
     let AgentOutcome::Ended(exit) = &mut work.outcome else {
         return;
@@ -116,7 +117,7 @@ pub(crate) async fn report(context: &RunContext, entry: &PlanEntry, kind: Rehear
     }
 }
 
-/// Returns the sentinels of a codon with what they would act on.
+/// Returns each sentinel of a codon in words, with the events on which it would act.
 fn sentinels(context: &RunContext, config: &CodonConfig) -> Vec<String> {
     let named = config.sentinels.iter().map(|entry| {
         let name = match &entry.sentinel_config {

@@ -1,4 +1,4 @@
-//! Steps that a rehearsal has left out.
+//! The list of steps that a rehearsal has left out, for the outcome of the run. `rehearsal` adds to it.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -22,7 +22,7 @@ pub struct RehearsedStep {
 pub(crate) struct RehearsedSteps(Mutex<Vec<RehearsedStep>>);
 
 impl RehearsedSteps {
-    /// Adds a step; whether it is new.
+    /// Adds a step if it is new, and returns whether it was.
     pub(super) fn add(&self, codon: &CodonId, kind: RehearsedKind, text: &str) -> bool {
         let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let step = RehearsedStep {
@@ -30,7 +30,7 @@ impl RehearsedSteps {
             kind,
             text: text.to_owned(),
         };
-        // The steps of one codon are adjacent.
+        // The steps of one codon are adjacent, so the search ends at another codon.
         let is_new = !steps
             .iter()
             .rev()

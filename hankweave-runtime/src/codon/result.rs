@@ -1,4 +1,5 @@
-//! Results: the answer of the agent is checked against the schema of its codon (HANK-90), and commands find all results in a file (HANK-94).
+//! Results: an agent is asked for an answer in the form of its codon's schema, the answer is checked (HANK-90), and commands find the results of all codons
+//! in a file (HANK-94).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,20 +22,20 @@ use crate::world::disk::replace;
 /// Variable of commands with the path of the file of all results.
 const VARIABLE: &str = "HANKWEAVE_RESULTS";
 
-/// Name of that file, in the folder for temporary files.
+/// Name of the file of all results, in the folder for temporary files.
 const FILE: &str = "results.json";
 
 /// How often in a row the agent is asked again for a result that does not fit.
 pub(super) const RETRIES: u64 = 1;
 
-/// The result of the codon, for an agent that takes its schema.
+/// The requested result of the codon, if its agent takes the schema itself; `None` if the agent has to be asked in its prompt, or for no result.
 pub(super) fn by_schema<'a>(codon: &CodonRun<'a>) -> Option<&'a AskedResult> {
     let asked = codon.config.result.as_ref()?;
     let driver = codon.run.drivers.get(codon.config.agent_name())?;
     driver.capabilities().result.takes(asked).then_some(asked)
 }
 
-/// Adds the request for the result to a prompt, for an agent that does not take its schema.
+/// Adds the request for the result to a prompt, for an agent that does not take the schema itself.
 pub(super) fn with_request(codon: &CodonRun<'_>, prompt: String) -> String {
     match &codon.config.result {
         Some(asked) if by_schema(codon).is_none() => format!("{prompt}\n\n{}", asked.request()),
@@ -42,7 +43,7 @@ pub(super) fn with_request(codon: &CodonRun<'_>, prompt: String) -> String {
     }
 }
 
-/// Keeps the answer when it fits; otherwise returns why it does not.
+/// Keeps the answer as the codon's result when it fits the schema; otherwise returns why it does not.
 pub(super) fn misfit(codon: &CodonRun<'_>, work: &AgentRun, exit: &ExitOutcome) -> Option<String> {
     let asked = codon.config.result.as_ref()?;
     let is_cut_off = matches!(
@@ -52,8 +53,8 @@ pub(super) fn misfit(codon: &CodonRun<'_>, work: &AgentRun, exit: &ExitOutcome) 
             ..
         }
     );
-    // A loop that ends so has the results of its earlier iterations.
-    if codon.waits_for_context() && (is_cut_off || work.context_was_full) {
+    // A full context may have cut the answer off. It ends the loop of the codon, which has the results of its earlier iterations.
+    if codon.completes_at_full_context() && (is_cut_off || work.context_was_full) {
         return None;
     }
     match fitting(asked, work) {
@@ -77,20 +78,21 @@ fn plays_no_script(codon: &CodonRun<'_>) -> bool {
     codon.config.agent_name() == "scripted" && !has_script
 }
 
+/// Returns the result in the agent's answer, or why the answer holds none.
 fn fitting(asked: &AskedResult, work: &AgentRun) -> Result<Value, String> {
-    let in_words = || object_in(work.answer.as_deref()?).map(Value::from);
-    let said = work.structured.clone().or_else(in_words);
-    let said = said.ok_or("it holds no JSON object")?;
+    let in_text = || object_in(work.answer.as_deref()?).map(Value::from);
+    let value = work.structured.clone().or_else(in_text);
+    let value = value.ok_or("it holds no JSON object")?;
     let schema = CheckedSchema::of(&Value::from(asked.schema.clone()))?;
-    if let Some(differences) = schema.differences(&said) {
+    if let Some(differences) = schema.differences(&value) {
         return Err(differences);
     }
-    match said.to_string().len() {
+    match value.to_string().len() {
         length if length > AskedResult::MAX_BYTES => Err(format!(
             "it has {length} bytes, and a result has at most {}; write into files what is longer",
             AskedResult::MAX_BYTES
         )),
-        _ => Ok(said),
+        _ => Ok(value),
     }
 }
 
@@ -99,20 +101,19 @@ pub(super) fn prompt(why: &str) -> String {
     format!("Your work was checked, and {why}. Do not do the work again; give the answer so that it fits.")
 }
 
+/// Whether any codon has a result.
 fn has_results(hank: &Hank) -> bool {
     hank.codons().any(|codon| codon.result.is_some())
 }
 
-/// Writes the results for the commands of a codon, with its own one that is not recorded yet, and returns the variable that leads to them.
+/// Writes the file of results for the commands of a codon, with the codon's own result, which is not recorded yet. Returns the variable with the path.
 pub(super) async fn variable_of(codon: &CodonRun<'_>) -> Option<(String, String)> {
     let run = codon.run;
-    let is_meant = has_results(run.loaded.hank.as_ref().unwrap_or(&run.hank));
+    if !has_results(run.loaded.hank.as_ref().unwrap_or(&run.hank)) {
+        return None;
+    }
     let own = codon.result.get().map(|result| (&codon.entry.codon_id, result));
-    let written = match is_meant {
-        true => write(&run.world, &run.dir, &run.manager, own).await,
-        false => return None,
-    };
-    match written {
+    match write(&run.world, &run.dir, &run.manager, own).await {
         Ok(path) => Some(entry(&path)),
         Err(error) => {
             let id = &codon.entry.codon_id;
@@ -123,7 +124,7 @@ pub(super) async fn variable_of(codon: &CodonRun<'_>) -> Option<(String, String)
     }
 }
 
-/// Writes the results for commands that follow the end of a codon, and returns the variable that leads to them.
+/// Writes the file of results for commands that follow the end of a codon, and returns the variable with the path.
 pub(crate) async fn results_variable(
     world: &World,
     dir: &ExecutionDir,

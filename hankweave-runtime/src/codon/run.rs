@@ -1,4 +1,5 @@
-//! Running: the events of the agent are handled until it ends, is stopped, or is silent for too long.
+//! Running: handles the events of the agent until it ends, is stopped, or is silent for too long. Called for the first process of a codon's agent, and
+//! again for each process that continues in the session (`extend`, `check`).
 
 use std::time::Duration;
 
@@ -22,17 +23,17 @@ use crate::driver::RunningAgent;
 
 /// Why an agent is stopped.
 enum StopReason {
-    /// For a reason outside of the agent.
+    /// The codon has to end for a reason outside of the agent.
     Interrupted(Interruption),
     /// A limit is reached.
     OverBudget,
-    /// Its dollars are limited and cannot be counted.
+    /// The agent's dollars are limited and cannot be counted.
     Uncounted(FailureReason),
-    /// It has answered, and only processes that it left running keep it alive.
+    /// The agent has answered, and only processes that it left running keep it alive.
     Settled,
-    /// It has answered, and its background work has taken too long.
+    /// The agent has answered, and its background work has taken too long.
     Cut(BackgroundCut),
-    /// It was silent for this long.
+    /// The agent was silent for this long.
     Silent(Duration),
 }
 
@@ -41,20 +42,20 @@ enum StopReason {
 pub(super) enum AgentOutcome {
     /// The agent ended by itself.
     Ended(ExitOutcome),
-    /// Its work does not pass.
+    /// The agent succeeded, but its work does not pass the checks.
     Rejected {
         exit: ExitOutcome,
         reason: FailureReason,
         /// The limit that leaves no budget to repair the work.
         exceeded: Option<BudgetExceeded>,
     },
-    /// It was stopped for this reason.
+    /// The agent was stopped for this reason.
     Stopped(Interruption, ExitOutcome),
-    /// Its driver never reported the end.
+    /// The agent's driver never reported the end.
     Lost,
 }
 
-/// Usage of a codon's earlier processes.
+/// What a codon's earlier processes have used and done, to which another process adds. The fields are those of [`AgentRun`].
 #[derive(Debug)]
 pub(super) struct EarlierUsage {
     meter: Meter,
@@ -81,32 +82,33 @@ impl EarlierUsage {
 #[derive(Debug)]
 pub(super) struct AgentRun {
     pub(super) outcome: AgentOutcome,
-    /// The context that the codon waits for got full, and the agent shortened its conversation.
+    /// Whether the context got full and the agent shortened its conversation, in a codon that a full context completes.
     pub(super) context_was_full: bool,
+    /// Compares usage with the limits of the codon.
     meter: Meter,
     proof: FileBaseline,
-    /// The time that the codon had taken when the agent ended or was asked to end.
+    /// The time that the codon had taken when the agent had ended.
     elapsed: Duration,
     /// The limit for which the agent was stopped.
     reached: Option<BudgetExceeded>,
     /// Why the agent failed by itself, and not because a limit stopped it (HANK-38).
     pub(super) own_failure: Option<FailureReason>,
-    /// The agent has called a tool.
+    /// Whether the agent has called a tool.
     pub(super) used_tool: bool,
-    /// A model of it has said something.
+    /// Whether a model of the agent has written or thought something.
     pub(super) spoke: bool,
-    /// Its last answer.
+    /// The agent's last answer.
     pub(super) answer: Option<String>,
     /// The last answer in the requested form, if the agent reports that separately.
     pub(super) structured: Option<Value>,
-    /// Result of the loop's check.
+    /// Result of the loop's check, once that has run.
     pub(super) loop_check: Option<LoopCheck>,
-    /// How long the loop has repeated itself.
+    /// How often the loop has repeated itself, once that was examined.
     pub(super) loop_stall: Option<LoopStall>,
 }
 
 impl AgentRun {
-    /// The end of the agent when it succeeded and can continue: its context is not full, and no budget is used
+    /// The end of the agent, if it succeeded and can continue: its context is not full, and no budget is used
     /// up.
     pub(super) fn success(&mut self) -> Option<ExitOutcome> {
         let exit = match &self.outcome {
@@ -122,7 +124,7 @@ impl AgentRun {
         }
     }
 
-    /// The end of the agent when its work is to be checked, which is when the codon would be complete by it, and whether the agent can continue.
+    /// The end of the agent, if its work is to be checked because the codon would otherwise be complete, and whether the agent can continue.
     pub(super) fn checkable(&mut self, codon: &CodonRun<'_>) -> Option<(ExitOutcome, bool)> {
         if let Some(exit) = self.success() {
             return Some((exit, true));
@@ -136,13 +138,13 @@ impl AgentRun {
             (Some(_), _) if self.own_failure.is_some() => false,
             (Some(exceeded), _) => codon.limits.consequence(&exceeded) == OnExceeded::Complete,
             (None, Verdict::Failure { context_exceeded, .. }) => {
-                *context_exceeded && codon.waits_for_context()
+                *context_exceeded && codon.completes_at_full_context()
             }
         };
         completes.then_some((exit, false))
     }
 
-    /// The totals that another process of the codon adds to.
+    /// Returns the totals to which another process of the codon adds.
     pub(super) fn so_far(self) -> EarlierUsage {
         let usage = match self.outcome {
             AgentOutcome::Ended(exit)
@@ -159,7 +161,7 @@ impl AgentRun {
         }
     }
 
-    /// Returns the spending limit of another process of the codon; `None` without a limit.
+    /// Returns the spending limit for another process of the codon; `None` without a limit.
     pub(super) fn dollars_left(&self) -> Option<Usd> {
         self.meter.dollars_left()
     }
@@ -169,13 +171,14 @@ impl AgentRun {
         self.reached = Some(exceeded);
     }
 
-    /// The limit that was reached, by the figures that the agent itself reports in the end.
+    /// The limit that was reached, by the agent's own final figures, `usage`.
     pub(super) fn exceeded(&mut self, usage: &UsageTotals) -> Option<BudgetExceeded> {
         self.meter.set_totals(usage.cost, usage.tokens);
         self.meter.exceeded(self.elapsed).or(self.reached)
     }
 }
 
+/// Handles the events of one process of the agent until its end. `so_far` is what the codon's earlier processes have used.
 pub(super) async fn run(
     codon: &CodonRun<'_>,
     running: Codon<Running>,
@@ -192,8 +195,8 @@ pub(super) async fn run(
     let mut reached = None;
     let mut outcome = loop {
         let (silent_at, due) = silence.next();
-        // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait. An agent
-        // that prints without end must not keep the run from being stopped, so its events come last.
+        // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait. An agent that prints
+        // without end must not delay a stop, a limit or a survey of the files, so its events come after these.
         let why = tokio::select! {
             biased;
             why = codon.interrupted() => StopReason::Interrupted(why),
@@ -207,8 +210,8 @@ pub(super) async fn run(
                 match listener.listen(event, &mut agent.events).await {
                     HandledEvents::Events => {
                         let works = &listener.background;
-                        silence.suspended(clock.suspended());
-                        silence.broken(Instant::now(), listener.has_answered, !works.is_empty());
+                        silence.leave_out_suspension(clock.suspended());
+                        silence.note_output(Instant::now(), listener.has_answered, !works.is_empty());
                         background.take_output(works, &silence).await;
                         continue;
                     }
@@ -216,12 +219,13 @@ pub(super) async fn run(
                     HandledEvents::Unpriced(model) => StopReason::Uncounted(unpriced(&model)),
                     HandledEvents::End(exit) => {
                         codon.remarks.extend(left_behind(&exit));
-                        break end_of(codon, BackgroundCut::by_end(&listener.background), exit);
+                        break end_after_cut(codon, BackgroundCut::by_end(&listener.background), exit);
                     }
                 }
             }
             () = tokio::time::sleep_until(silent_at) => {
-                if silence.suspended(clock.suspended()) {
+                // While the run was suspended the agent could print nothing, so the silence has lasted less long.
+                if silence.leave_out_suspension(clock.suspended()) {
                     continue;
                 }
                 match after_silence(codon, due, (&mut silence, &mut background), &listener).await {
@@ -234,6 +238,7 @@ pub(super) async fn run(
             codon.allowance.close_at_limit();
             reached = listener.meter.exceeded(codon.elapsed());
         }
+        // Taken before the rest of the events is handled, which may report that the work has ended with the agent.
         let works = std::mem::take(&mut listener.background);
         stop(codon, agent.control.as_ref()).await;
         let Some(exit) = listener.listen_to_end(&mut agent.events).await else {
@@ -243,7 +248,7 @@ pub(super) async fn run(
             codon.remarks.extend(ended_with(&works));
         }
         break match why {
-            StopReason::Cut(cut) => end_of(codon, Some(cut), exit),
+            StopReason::Cut(cut) => end_after_cut(codon, Some(cut), exit),
             StopReason::Interrupted(why) => AgentOutcome::Stopped(why, exit),
             StopReason::Uncounted(reason) => AgentOutcome::Stopped(Interruption::Failure(reason), exit),
             // A reported success stays one, however long the silence after it.
@@ -263,7 +268,7 @@ pub(super) async fn run(
     let own_failure = own_failure(codon, &outcome, &listener, reached.is_some());
     let work = AgentRun {
         outcome,
-        context_was_full: listener.compacted && codon.waits_for_context(),
+        context_was_full: listener.compacted && codon.completes_at_full_context(),
         meter: listener.meter,
         proof,
         elapsed: codon.elapsed(),
@@ -279,7 +284,8 @@ pub(super) async fn run(
     Ok((listener.running, work))
 }
 
-/// Why the agent failed by itself. Of one that was stopped at a limit only an error counts that it reports: its exit may be that of the stop.
+/// Returns why the agent failed by itself. If it was stopped at a limit, its exit may be an effect of the stop, so only an error that it reported itself
+/// counts.
 fn own_failure(
     codon: &CodonRun<'_>,
     outcome: &AgentOutcome,
@@ -297,22 +303,25 @@ fn own_failure(
         return None;
     };
     let is_own = match was_stopped_at_limit {
-        true => listener.told_own_error,
+        true => listener.reported_own_error,
         false => !listener.is_spent,
     };
-    let is_end = *context_exceeded && codon.waits_for_context();
-    (is_own && !is_end).then(|| reason.clone())
+    let completes_codon = *context_exceeded && codon.completes_at_full_context();
+    match is_own && !completes_codon {
+        true => Some(reason.clone()),
+        false => None,
+    }
 }
 
-/// The end of an agent whose background work was cut off, if it was.
-fn end_of(codon: &CodonRun<'_>, cut: Option<BackgroundCut>, exit: ExitOutcome) -> AgentOutcome {
+/// The end of an agent: a failure if background work was cut off and the codon fails for that.
+fn end_after_cut(codon: &CodonRun<'_>, cut: Option<BackgroundCut>, exit: ExitOutcome) -> AgentOutcome {
     match cut.and_then(|cut| cut.failure(codon, &exit)) {
         Some(reason) => AgentOutcome::Stopped(Interruption::Failure(reason), exit),
         None => AgentOutcome::Ended(exit),
     }
 }
 
-/// Does what is due after a silence, and returns why the agent is stopped if it is.
+/// Does what is due after a silence, and returns why the agent is to be stopped, if it is.
 async fn after_silence(
     codon: &CodonRun<'_>,
     due: SilenceAction,
@@ -321,25 +330,25 @@ async fn after_silence(
 ) -> Option<StopReason> {
     let works = &listener.background;
     let id = &codon.entry.codon_id;
-    let say = |message| codon.run.publish(Event::Info { message });
+    let publish_info = |message| codon.run.publish(Event::Info { message });
     match due {
         SilenceAction::Warning { silent, longest } => {
             let [silent, longest] = [silent, longest].map(short_duration);
             let end = format!("the agent is ended at {longest} (shimIdleTimeout)");
-            say(format!("{id}: silent for {silent}; {end}")).await;
-            silence.warned();
+            publish_info(format!("{id}: silent for {silent}; {end}")).await;
+            silence.note_warning();
             None
         }
-        SilenceAction::Look | SilenceAction::Settled(_) => {
-            let found = background.sample(works).await;
+        SilenceAction::Sample | SilenceAction::Settled(_) => {
+            let left_running = background.sample(works).await;
             let now = Instant::now();
             let is_settled = silence.is_settled(now);
-            // Work that an agent waits for is waited for, busy or not.
-            let is_busy = found == LeftRunning::Busy && works.is_empty();
-            silence.looked(now, is_busy && is_settled);
+            // The run waits for work that the agent itself waits for, busy or not. So "busy" only counts without such work.
+            let is_busy = left_running == LeftRunning::Busy && works.is_empty();
+            silence.note_sample(now, is_busy && is_settled);
             let ends = match works.is_empty() {
                 true => matches!(due, SilenceAction::Settled(_)) && !is_busy,
-                false => is_settled && found == LeftRunning::Servers,
+                false => is_settled && left_running == LeftRunning::Servers,
             };
             if ends {
                 return Some(report_settled(codon, silence.settle_time(), works).await);
@@ -352,7 +361,7 @@ async fn after_silence(
                 "it is ended after {} (maxBackgroundSeconds)",
                 short_duration(limit)
             );
-            say(format!(
+            publish_info(format!(
                 "{id}: the agent has waited for its background work; {end}"
             ))
             .await;
@@ -360,7 +369,7 @@ async fn after_silence(
         }
         SilenceAction::TooLong(longest) => {
             let silent = short_duration(longest);
-            say(format!(
+            publish_info(format!(
                 "{id}: silent for {silent}; the agent is ended (shimIdleTimeout)"
             ))
             .await;
@@ -384,7 +393,7 @@ async fn report_settled(codon: &CodonRun<'_>, settle: Duration, works: &[Backgro
     StopReason::Settled
 }
 
-/// Why a codon ends whose money cannot be counted, with a file of prices that would help.
+/// Returns the failure of a codon whose money is limited and cannot be counted, with a file of prices that would help.
 fn unpriced(model: &str) -> FailureReason {
     let example = price_example(model);
     FailureReason::unknown(
@@ -395,26 +404,27 @@ fn unpriced(model: &str) -> FailureReason {
     )
 }
 
-fn silent(patience: Duration, exit: &ExitOutcome) -> FailureReason {
-    let message = exit.with_stderr(format!("the agent was silent for {}", short_duration(patience)));
+/// Returns the failure of a codon whose agent was silent for too long.
+fn silent(longest: Duration, exit: &ExitOutcome) -> FailureReason {
+    let message = exit.with_stderr(format!("the agent was silent for {}", short_duration(longest)));
     FailureReason {
         kind: FailureKind::Timeout,
         ..FailureReason::unknown(true, message)
     }
 }
 
-/// Stops an agent that works in no session yet and returns its exit code.
+/// Stops an agent that has not reported its session, and returns its exit code, or -1.
 pub(super) async fn halt(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> i64 {
     let exit = stop_to_end(codon, agent).await;
     exit.map_or(-1, |exit| i64::from(exit.exit.code()))
 }
 
-/// Stops an agent that works in no session yet and returns its end, if that is reported.
+/// Stops an agent that has not reported its session, and returns its end; `None` if the driver did not report it.
 pub(super) async fn stop_to_end(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> Option<ExitOutcome> {
     stop(codon, agent.control.as_ref()).await;
     while let Some(event) = agent.events.recv().await {
         if let AgentEvent::Finished(outcome) = event {
-            codon.used_before_work(&outcome.usage);
+            codon.note_usage_before_session(&outcome.usage);
             return Some(outcome);
         }
     }

@@ -1,4 +1,4 @@
-//! Running the rig of a codon and reporting it to clients.
+//! Runs the rig of a codon (the set-up of its workspace), and reports rigs and check commands to clients.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use super::result;
 use crate::rig::{Rig, RigError, RigEvent, RigFailure};
 use crate::world::process::{ITERATION_VARIABLE, child_environment};
 
-/// Returns the variables of the codon's commands besides inherited ones: those of the hank, and the iteration, as for its agent.
+/// Returns the variables that the codon's commands get besides the inherited ones: those of the hank, and the iteration. Its agent gets these as well.
 pub(crate) fn variables(config: &CodonConfig, entry: &PlanEntry) -> BTreeMap<String, String> {
     let context = entry.loop_context.as_ref();
     let iteration = context.map(|context| (ITERATION_VARIABLE.to_owned(), context.iteration.to_string()));
     iteration.into_iter().chain(config.env.clone()).collect()
 }
 
-/// Returns the runner of the codon's commands, in its workspace and with its variables and the results of codons.
+/// Returns the runner of the codon's commands; their variables lead to the results of codons as well.
 pub(super) async fn rig(codon: &CodonRun<'_>) -> Rig {
     let run = codon.run;
     let mut own = variables(codon.config, codon.entry);
@@ -39,7 +39,7 @@ pub(super) async fn rig(codon: &CodonRun<'_>) -> Rig {
     }
 }
 
-/// Runs every item of the rig.
+/// Runs every item of the rig, until one fails or the codon's time is used up.
 pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason> {
     let (run, rig) = (codon.run, rig(codon).await);
     let report = |event| run.publish(translate(codon, event));
@@ -60,10 +60,10 @@ pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason>
     Err(reason(codon, &error))
 }
 
-/// Most bytes of a command that the cause of a failure shows.
+/// Longest part of a command in the reason of a failure, in bytes.
 const MOST_OF_COMMAND: usize = 100;
 
-/// Returns the cause with the failed command, because a step of a long rig is hard to find by its number.
+/// Returns the reason with the failed command, because a step of a long rig is hard to find by its number.
 fn reason(codon: &CodonRun<'_>, error: &RigError) -> FailureReason {
     let reason = error.reason();
     let RigError::Step {
@@ -83,9 +83,10 @@ fn reason(codon: &CodonRun<'_>, error: &RigError) -> FailureReason {
     }
 }
 
+/// Returns the event for clients.
 pub(super) fn translate(codon: &CodonRun<'_>, event: RigEvent) -> Event {
     match event {
-        RigEvent::Began { index } => began(codon, index),
+        RigEvent::Began { index } => start_of_item(codon, index),
         RigEvent::Output { index, stream, line } => Event::RigOutput {
             codon_id: codon.entry.codon_id.clone(),
             stream,
@@ -99,10 +100,10 @@ pub(super) fn translate(codon: &CodonRun<'_>, event: RigEvent) -> Event {
     }
 }
 
-fn began(codon: &CodonRun<'_>, index: usize) -> Event {
+fn start_of_item(codon: &CodonRun<'_>, index: usize) -> Event {
     let items = &codon.config.rig_setup;
     let item = items.get(index);
-    // The check comes after the rig, and is no item of it.
+    // The index after the last item is that of the check, which is not counted.
     let check = || codon.config.check.as_ref().map(|check| check.run.clone());
     let counted = |number: usize| item.and(u64::try_from(number).ok());
     Event::Progress {

@@ -1,8 +1,8 @@
-//! Limits of an agent's silence (S6, HANK-50), and of the wait for its background work after an answer (HANK-75).
+//! Decides what is due when an agent prints nothing: a warning, a sample of its processes, or its end (S6, HANK-50, HANK-75).
 //!
-//! An agent that has answered is kept alive by its background work. The run waits for work after which the agent will
-//! continue, as it reports. It also waits for busy processes that the agent left running. Other background work is ended
-//! soon. An agent at work may be silent for long, because a model may think for long.
+//! An agent at work may be silent for long, because a model may think for long. After its answer an agent ends, unless
+//! background work keeps it alive. The run waits for work after which the agent will continue, as the agent reports. It also waits
+//! for processes that the agent left running and that are busy. Other background work is ended soon.
 
 use std::time::Duration;
 
@@ -24,9 +24,10 @@ pub(super) struct Silence {
     /// Whether processes that the agent left running were busy.
     busy: bool,
     /// Time of the last sample of processes that were left running; `None` after new output.
-    looked: Option<Instant>,
+    sampled_at: Option<Instant>,
+    /// Whether the warning about this silence was published.
     warned: bool,
-    /// Time for which the run was suspended so far, which is no part of the rest.
+    /// Time for which the run was suspended so far; the other times leave it out.
     suspended: Duration,
 }
 
@@ -35,19 +36,19 @@ pub(super) struct Silence {
 struct SilenceLimits {
     /// How long an agent at work may be silent.
     longest: Duration,
-    /// How long an agent that has answered may be silent.
+    /// How long processes may continue after an answer if the run does not wait for them.
     settle: Duration,
-    /// How long the run waits for an agent that has answered.
+    /// How long the run waits for background work after an answer.
     background: Duration,
 }
 
-/// Action after a silence.
+/// Action after a silence. The durations are the limit that was reached, except `silent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SilenceAction {
-    /// A warning is published that the agent will be ended.
+    /// A warning is published: the agent was silent for `silent`, and is ended at `longest`.
     Warning { silent: Duration, longest: Duration },
     /// The processes that the agent has left running are sampled.
-    Look,
+    Sample,
     /// Processes that the agent has left running are ended, unless they are busy.
     Settled(Duration),
     /// The agent has waited for its background work for too long.
@@ -87,54 +88,54 @@ impl Silence {
             answered: None,
             waits: false,
             busy: false,
-            looked: None,
+            sampled_at: None,
             warned: false,
             suspended: Duration::ZERO,
         }
     }
 
-    /// Takes out the time for which the run was suspended, `suspended` in all: its agent was as well, and could neither speak nor wait. Returns whether
-    /// some of it is new.
-    pub(super) fn suspended(&mut self, suspended: Duration) -> bool {
+    /// Leaves out the time for which the run was suspended, `suspended` in total: the agent was suspended as well, and could print nothing. Returns
+    /// whether the total has grown since the last call.
+    pub(super) fn leave_out_suspension(&mut self, suspended: Duration) -> bool {
         let new = suspended.saturating_sub(self.suspended);
         self.suspended = suspended;
         let moments = [
             Some(&mut self.since),
             self.answered.as_mut(),
-            self.looked.as_mut(),
+            self.sampled_at.as_mut(),
         ];
         moments.into_iter().flatten().for_each(|moment| *moment += new);
         !new.is_zero()
     }
 
-    /// Notes output at `now`, whether the agent has answered after it, and whether it waits for work.
-    pub(super) fn broken(&mut self, now: Instant, has_answered: bool, waits: bool) {
+    /// Notes output at `now`: whether it was the answer or came after it without new work of the agent, and whether the agent waits for work.
+    pub(super) fn note_output(&mut self, now: Instant, has_answered: bool, waits: bool) {
         self.since = now;
         self.answered = has_answered.then(|| self.answered.unwrap_or(now));
         self.waits = waits;
-        (self.busy, self.looked, self.warned) = (false, None, false);
+        (self.busy, self.sampled_at, self.warned) = (false, None, false);
     }
 
-    /// Notes a sample at `now` of processes that the agent left running, and whether they were busy since the sample before.
-    pub(super) fn looked(&mut self, now: Instant, busy: bool) {
-        self.looked = Some(now);
+    /// Notes a sample at `now` of processes that the agent left running. Processes that were busy since the sample before break the silence.
+    pub(super) fn note_sample(&mut self, now: Instant, busy: bool) {
+        self.sampled_at = Some(now);
         if busy {
             (self.since, self.busy) = (now, true);
         }
     }
 
-    /// Returns when a wait after the answer ends; `None` if nothing is waited for.
+    /// Returns when the wait after the answer ends; `None` if the run waits for nothing.
     pub(super) fn waits_until(&self) -> Option<Instant> {
         let answered = self.answered.filter(|_| self.waits || self.busy)?;
         Some(answered + self.limits.background)
     }
 
-    /// Whether what the agent left running may be ended at `now` if it is idle.
+    /// Whether idle processes that the agent left running may be ended at `now`.
     pub(super) fn is_settled(&self, now: Instant) -> bool {
         now >= self.since + self.limits.settle
     }
 
-    /// Returns how long work that is not waited for may continue after an answer.
+    /// Returns how long processes may continue after an answer if the run does not wait for them.
     pub(super) const fn settle_time(&self) -> Duration {
         self.limits.settle
     }
@@ -143,7 +144,7 @@ impl Silence {
     pub(super) fn next(&self) -> (Instant, SilenceAction) {
         let SilenceLimits { longest, settle, .. } = self.limits;
         if self.answered.is_some() && (self.waits || settle <= longest) {
-            return self.next_behind_answer();
+            return self.next_after_answer();
         }
         if self.warned {
             return (self.since + longest, SilenceAction::TooLong(longest));
@@ -152,17 +153,19 @@ impl Silence {
         (self.since + silent, SilenceAction::Warning { silent, longest })
     }
 
-    fn next_behind_answer(&self) -> (Instant, SilenceAction) {
+    /// The first action is a sample, after half a settle time: only two samples show whether processes are busy. While the agent waits for work, more samples
+    /// follow; otherwise the end is due next, a settle time after the answer or after the last busy sample.
+    fn next_after_answer(&self) -> (Instant, SilenceAction) {
         let SilenceLimits {
             settle, background, ..
         } = self.limits;
-        let look = (
-            self.looked.unwrap_or(self.since) + settle / 2,
-            SilenceAction::Look,
+        let sample = (
+            self.sampled_at.unwrap_or(self.since) + settle / 2,
+            SilenceAction::Sample,
         );
-        let next = match self.looked {
+        let next = match self.sampled_at {
             Some(_) if !self.waits => (self.since + settle, SilenceAction::Settled(settle)),
-            _ => look,
+            _ => sample,
         };
         match self.waits_until() {
             Some(cut) if cut <= next.0 => (cut, SilenceAction::Cut(background)),
@@ -170,8 +173,8 @@ impl Silence {
         }
     }
 
-    /// The warning was given.
-    pub(super) fn warned(&mut self) {
+    /// Notes that the warning was published.
+    pub(super) fn note_warning(&mut self) {
         self.warned = true;
     }
 }
@@ -202,12 +205,12 @@ mod tests {
             longest: 30 * MINUTE,
         };
         assert_eq!(silence.next(), (start + 24 * MINUTE, warning));
-        silence.warned();
+        silence.note_warning();
         assert_eq!(
             silence.next(),
             (start + 30 * MINUTE, SilenceAction::TooLong(30 * MINUTE))
         );
-        silence.broken(start + 25 * MINUTE, false, false);
+        silence.note_output(start + 25 * MINUTE, false, false);
         assert_eq!(silence.next(), (start + 49 * MINUTE, warning), "warned of again");
     }
 
@@ -215,14 +218,14 @@ mod tests {
     fn what_is_left_behind_an_answer_settles_soon_and_not_while_the_agent_works_again() {
         let start = Instant::now();
         let mut silence = silence(30 * MINUTE, SETTLE, start);
-        silence.broken(start + MINUTE, true, false);
-        assert_eq!(silence.next(), (start + MINUTE + LOOK, SilenceAction::Look));
-        silence.looked(start + MINUTE + LOOK, false);
+        silence.note_output(start + MINUTE, true, false);
+        assert_eq!(silence.next(), (start + MINUTE + LOOK, SilenceAction::Sample));
+        silence.note_sample(start + MINUTE + LOOK, false);
         assert_eq!(
             silence.next(),
             (start + MINUTE + SETTLE, SilenceAction::Settled(SETTLE))
         );
-        silence.broken(start + 2 * MINUTE, false, false);
+        silence.note_output(start + 2 * MINUTE, false, false);
         assert!(matches!(silence.next().1, SilenceAction::Warning { .. }));
     }
 
@@ -231,12 +234,12 @@ mod tests {
     fn what_is_left_and_busy_is_waited_for_up_to_its_limit() {
         let start = Instant::now();
         let mut silence = silence(30 * MINUTE, SETTLE, start);
-        silence.broken(start, true, false);
-        silence.looked(start + LOOK, false);
+        silence.note_output(start, true, false);
+        silence.note_sample(start + LOOK, false);
         assert_eq!(silence.waits_until(), None);
         let mut now = start + SETTLE;
         while silence.next() == (now, SilenceAction::Settled(SETTLE)) {
-            silence.looked(now, true);
+            silence.note_sample(now, true);
             now += SETTLE;
         }
         let cut = start + 20 * MINUTE;
@@ -250,10 +253,10 @@ mod tests {
         let start = Instant::now();
         // A shorter limit for silences is that of an agent that works.
         let mut silence = silence(2 * SETTLE, SETTLE, start);
-        silence.broken(start, true, true);
+        silence.note_output(start, true, true);
         let mut now = start + LOOK;
-        while silence.next() == (now, SilenceAction::Look) {
-            silence.looked(now, false);
+        while silence.next() == (now, SilenceAction::Sample) {
+            silence.note_sample(now, false);
             now += LOOK;
         }
         assert_eq!(
@@ -261,11 +264,11 @@ mod tests {
             (start + 20 * MINUTE, SilenceAction::Cut(20 * MINUTE))
         );
         // Output meanwhile does not start the wait again, but work of the agent does.
-        silence.broken(start + MINUTE, true, true);
+        silence.note_output(start + MINUTE, true, true);
         assert_eq!(silence.waits_until(), Some(start + 20 * MINUTE));
-        silence.broken(start + 2 * MINUTE, false, true);
+        silence.note_output(start + 2 * MINUTE, false, true);
         assert_eq!(silence.waits_until(), None);
-        silence.broken(start + 3 * MINUTE, true, true);
+        silence.note_output(start + 3 * MINUTE, true, true);
         assert_eq!(silence.waits_until(), Some(start + 23 * MINUTE));
     }
 
@@ -273,8 +276,8 @@ mod tests {
     fn a_limit_of_silence_holds_for_what_settles_as_well() {
         let start = Instant::now();
         let mut silence = silence(SETTLE, MINUTE, start);
-        silence.broken(start, true, false);
-        silence.warned();
+        silence.note_output(start, true, false);
+        silence.note_warning();
         assert_eq!(silence.next(), (start + SETTLE, SilenceAction::TooLong(SETTLE)));
     }
 
@@ -283,11 +286,11 @@ mod tests {
     fn an_agent_that_was_suspended_has_neither_been_silent_nor_waited() {
         let start = Instant::now();
         let mut silence = silence(30 * MINUTE, SETTLE, start);
-        assert!(silence.suspended(60 * MINUTE));
+        assert!(silence.leave_out_suspension(60 * MINUTE));
         assert_eq!(silence.next().0, start + 84 * MINUTE);
-        assert!(!silence.suspended(60 * MINUTE), "it is known");
-        silence.broken(start + 61 * MINUTE, true, true);
-        silence.suspended(62 * MINUTE);
+        assert!(!silence.leave_out_suspension(60 * MINUTE), "it is known");
+        silence.note_output(start + 61 * MINUTE, true, true);
+        silence.leave_out_suspension(62 * MINUTE);
         assert_eq!(silence.waits_until(), Some(start + 83 * MINUTE));
         assert_eq!(silence.next().0, start + 63 * MINUTE + LOOK);
     }

@@ -1,4 +1,4 @@
-//! Starting: the agent is spawned.
+//! Starting: the agent is started with its prompt, or once more in its session.
 
 use std::path::PathBuf;
 
@@ -34,8 +34,8 @@ pub(super) async fn start(
     if let Some(why) = codon.interruption() {
         return Err(codon.end_early(starting, -1, why).await);
     }
-    // Before the agent lives, whose process is recorded at once then.
-    let asked = prompt_excerpt(&prompt_of(codon.run, codon.config).unwrap_or_default());
+    // Read before the agent starts, so that its process is recorded without delay.
+    let beginning_of_prompt = prompt_excerpt(&prompt_of(codon.run, codon.config).unwrap_or_default());
     let launch = launch(codon);
     let prompt = launch
         .as_ref()
@@ -55,14 +55,16 @@ pub(super) async fn start(
         previous_session_id: codon.session.clone(),
     };
     let (initializing, _) = codon
-        .step_noting(starting, initialize, |event| event.with_asked(&asked))
+        .step_noting(starting, initialize, |event| {
+            event.with_asked(&beginning_of_prompt)
+        })
         .await;
     let prompted = Event::codon_prompted(codon.entry.codon_id.clone(), &prompt);
     codon.run.publish(prompted).await;
     Ok((initializing, agent))
 }
 
-/// Starts the agent once more, in the session and with the log that it has.
+/// Starts the agent once more, in its session and with its log.
 pub(super) async fn resume(
     codon: &CodonRun<'_>,
     running: &Codon<Running>,
@@ -83,12 +85,12 @@ pub(super) async fn resume(
     spawn(codon, launch).await
 }
 
-/// A prompt of the hank with its variables filled in.
+/// Returns a prompt of the hank with its variables filled in.
 pub(super) fn rendered(codon: &CodonRun<'_>, prompt: &str) -> String {
     values(codon.run).render(prompt)
 }
 
-/// Returns the prompt of another codon of the run with its variables filled in; `None` when it cannot be read.
+/// Returns the prompt of any codon with its variables filled in; `None` when the prompt cannot be read.
 pub(crate) fn prompt_of(run: &RunContext, config: &CodonConfig) -> Option<String> {
     let prompt = run.loaded.prompt_text(&*run.world.disk, config).ok()?;
     Some(values(run).render(&prompt.text))
@@ -123,8 +125,9 @@ async fn spawn(
 
 /// Why the agent was not started.
 pub(super) enum SpawnFailure {
-    /// The folders and files that it needs could not be written.
+    /// The folders and files that the agent needs could not be written.
     Disk(FailureReason),
+    /// Any other reason.
     Other(FailureReason),
 }
 
@@ -141,17 +144,16 @@ impl SpawnFailure {
     }
 }
 
-/// Returns the cost that a session has of earlier codons.
+/// Returns the cost of earlier attempts in a session, which some agents count again.
 fn carried(codon: &CodonRun<'_>, session: &SessionId) -> Usd {
     codon.run.manager.snapshot().carried_in(session).cost
 }
 
-/// The prompt of an agent that continues in its own session, where its task is at the beginning of the
-/// conversation.
-const GO_ON: &str = "You were interrupted before you had finished. Your earlier work and the files are as you left them; \
+/// The prompt of an agent that continues in its own session: the conversation begins with the task already.
+const CONTINUE_PROMPT: &str = "You were interrupted before you had finished. Your earlier work and the files are as you left them; \
     what you had running in the background was ended. Continue where you stopped, and finish the task as it was given to you.";
 
-/// Everything that the driver needs to know, with the prompts read and their variables filled in.
+/// Returns everything that the driver needs to know, with the prompts read and their variables filled in.
 fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
     let run = codon.run;
     let unreadable = |error: PromptFileError| FailureReason::unknown(true, crate::error::chain(&error));
@@ -162,10 +164,11 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
         filled.map_err(|why| FailureReason::unknown(false, why))
     };
     let prompt = match codon.in_own_session {
-        true => GO_ON.to_owned(),
+        true => CONTINUE_PROMPT.to_owned(),
         false => {
             let prompt = run.loaded.prompt_text(disk, codon.config).map_err(unreadable)?;
             let mut prompt = filled(&prompt.text)?;
+            // A loop whose check did not pass: the next iteration gets the message of that check.
             let before = run.manager.snapshot().check_before(codon.entry);
             if let Some(says) = before.and_then(|check| check.says) {
                 prompt = format!("{prompt}\n\n{says}");

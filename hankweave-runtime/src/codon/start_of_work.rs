@@ -1,4 +1,5 @@
-//! The files with which a codon began, however often it was started since.
+//! Finds the attempts of a codon that belong together, and the files with which the first of them started. `proof`, `effects` and `watch` use this
+//! to count changes of earlier attempts as the codon's work.
 
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::document::HankweaveState;
@@ -10,13 +11,13 @@ use super::context::CodonRun;
 /// Attempts that count as one piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attempts {
-    /// Attempts in the session of the present one.
+    /// Attempts in the session of the present attempt.
     InSession,
     /// All attempts since the codon last ended as completed or skipped.
     All,
 }
 
-/// Returns the checkpoint of the files with which the first of these attempts began; `None` where that is not known.
+/// Returns the checkpoint of the files with which the first of these attempts started; `None` where the checkpoint is not known.
 pub(super) fn start_of_work(
     codon: &CodonRun<'_>,
     state: &HankweaveState,
@@ -31,17 +32,17 @@ pub(super) fn start_of_work(
     thread.files_before(state, attempts.checked_sub(1)?)
 }
 
-/// Whether the codon was started before, and did not complete.
+/// Whether the present attempt follows an attempt of the codon that neither completed nor was skipped.
 pub(super) fn was_attempted(codon: &CodonRun<'_>, state: &HankweaveState) -> bool {
     let thread = ThreadTip::of(state);
-    // The newest one is the present attempt.
+    // The newest codon is the present attempt.
     let before = thread.codons().nth(1);
     let is_its = |attempt: &CodonExecution| belongs(codon, attempt, Attempts::All);
     before.is_some_and(|before| is_its(before.codon)) || last_of_run_before(state).is_some_and(is_its)
 }
 
-/// Returns the last codon of the run before the newest one, where that has begun with its first: a run that keeps the files repeats it, and it is no part of the
-/// thread.
+/// Returns the last codon of the previous run, while the newest run has only its first codon. A run that keeps the files repeats that last codon, which then
+/// is not part of the thread.
 fn last_of_run_before(state: &HankweaveState) -> Option<&CodonExecution> {
     let mut runs = state.runs.iter();
     let newest = runs.next()?;
@@ -49,7 +50,7 @@ fn last_of_run_before(state: &HankweaveState) -> Option<&CodonExecution> {
     (newest.codons.len() == 1).then_some(&**last)
 }
 
-/// Whether `attempt` is an attempt of the codon that counts.
+/// Whether `attempt` is an attempt of the codon, and one of those that `which` names.
 pub(super) fn belongs(codon: &CodonRun<'_>, attempt: &CodonExecution, which: Attempts) -> bool {
     let is_its = attempt.codon_id() == &codon.entry.codon_id;
     is_its

@@ -1,4 +1,4 @@
-//! Files of the workspace as they were surveyed, and the comparison of two surveys.
+//! The state of the file watcher: files as the last survey found them, and the comparison of two surveys. `watch` surveys and publishes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,15 +13,16 @@ use tokio::time::Instant;
 use crate::checkpoint::{CheckpointStore, SurveyedFile, TreePath};
 use crate::world::ids::hex;
 
-/// How many changes are published one by one after one survey.
+/// Maximum number of changes that are published one by one after one survey.
 pub(super) const MOST_CHANGES: usize = 500;
 
-/// A larger file is published without a fingerprint.
+/// Largest file that is published with a fingerprint, in bytes.
 const MOST_READ_BYTES: u64 = 8 << 20;
 
-/// A larger file is published without its content, and so are all files beyond the total of one survey:
-/// clients have limits too.
+/// Largest file that is published with its content, in bytes: clients have limits too.
 const MOST_CONTENT_BYTES: usize = 64 << 10;
+
+/// Total of the content that is published after one survey, in bytes.
 const MOST_CONTENT_AT_ONCE: usize = 1 << 20;
 
 /// The files as they were surveyed last.
@@ -31,16 +32,17 @@ pub(crate) struct FileWatcher(pub(super) Mutex<WatchState>);
 /// State of a [`FileWatcher`].
 #[derive(Debug, Default)]
 pub(super) struct WatchState {
-    /// `None` before the first survey.
+    /// The files of the last survey; `None` before the first survey.
     pub(super) files: Option<Arc<FileMap>>,
     /// The files that no checkpoint holds, while sentinels wait for their changes (SENT-22).
     pub(super) unlisted: Option<Arc<FileMap>>,
     /// Patterns of the files in the last survey.
     pub(super) patterns: Vec<String>,
-    /// How many changes were seen, all surveys together.
+    /// Number of changes in all surveys together.
     pub(super) changes: u64,
-    /// The files at the start of the codon, and those that have changed since.
+    /// The files at the start of the codon.
     pub(super) at_start: Option<Arc<FileMap>>,
+    /// The files that a survey since the start of the codon found changed, also if they have their old content again.
     pub(super) touched: BTreeSet<TreePath>,
     /// The checkpoint of the files at the start of the codon.
     pub(super) base: Option<CheckpointSha>,
@@ -58,13 +60,15 @@ pub(super) struct FileSurvey {
     pub(super) changes: Vec<FileChange>,
 }
 
-/// One file that is not as it was.
+/// One file that differs from the survey before; its fields are those of the event.
 pub(super) struct FileChange {
     pub(super) path: TreePath,
     action: FileAction,
+    /// In bytes; `None` for a deleted file.
     size: Option<u64>,
     fingerprint: Option<String>,
     content: Option<String>,
+    /// `Some(false)` for a file that no checkpoint holds, else `None`.
     pub(super) checkpointed: Option<bool>,
 }
 
@@ -87,6 +91,7 @@ pub(super) const fn word(action: FileAction) -> &'static str {
 /// Predicate for the changes to report, by path, kind and size.
 pub(super) type Wanted<'w> = &'w (dyn Fn(&str, FileAction, Option<u64>) -> bool + Sync);
 
+/// Compares the surveyed `files` with those of the survey before. In a first survey nothing counts as changed.
 pub(super) fn compare(
     store: &dyn CheckpointStore,
     before: Option<&FileMap>,
@@ -106,7 +111,7 @@ fn changes(
     content: &mut ContentBudget,
     wanted: Wanted<'_>,
 ) -> Vec<FileChange> {
-    let written = now.values().filter_map(|file| {
+    let new_or_modified = now.values().filter_map(|file| {
         let action = match before.get(&file.path) {
             Some(known) if known == file => return None,
             Some(_) => FileAction::Modified,
@@ -115,8 +120,8 @@ fn changes(
         wanted(&text(&file.path), action, Some(file.size())).then_some((file, action))
     });
     let mut changes: Vec<FileChange> = Vec::new();
-    for (file, action) in written {
-        // Changes that are not published one by one are not read, and neither is what may be a secret.
+    for (file, action) in new_or_modified {
+        // Not read are files whose change is only published as part of a number, and ignored files, which may hold secrets.
         let bytes = (changes.len() < MOST_CHANGES && !file.is_ignored)
             .then(|| store.content(file, MOST_READ_BYTES))
             .flatten();
@@ -129,9 +134,9 @@ fn changes(
             checkpointed: None,
         });
     }
-    let gone = before.keys().filter(|path| !now.contains_key(*path));
-    let gone = gone.filter(|path| wanted(&text(path), FileAction::Deleted, None));
-    changes.extend(gone.map(|path| FileChange {
+    let deleted = before.keys().filter(|path| !now.contains_key(*path));
+    let deleted = deleted.filter(|path| wanted(&text(path), FileAction::Deleted, None));
+    changes.extend(deleted.map(|path| FileChange {
         path: path.clone(),
         action: FileAction::Deleted,
         size: None,
@@ -149,12 +154,13 @@ pub(super) struct ContentBudget {
 }
 
 impl ContentBudget {
-    pub(super) fn wanted(wanted: bool) -> Self {
+    /// Returns the budget of one survey; an empty one unless content is `wanted`.
+    pub(super) fn if_wanted(wanted: bool) -> Self {
         let left = wanted.then_some(MOST_CONTENT_AT_ONCE);
         Self { left }
     }
 
-    /// The text to publish; `None` when it is no text, too long or too much.
+    /// Returns the text to publish, and takes it from the budget; `None` when the bytes are no text, or too many.
     fn take(&mut self, bytes: Vec<u8>) -> Option<String> {
         let left = self.left.as_mut()?;
         if bytes.len() > MOST_CONTENT_BYTES.min(*left) {
@@ -182,6 +188,7 @@ impl FileChange {
     }
 }
 
+/// Returns the files as a tree for clients.
 pub(super) fn nodes<'f>(files: impl Iterator<Item = &'f SurveyedFile>) -> Vec<FileNode> {
     let named: Vec<(String, Timestamp)> = files.map(|file| (text(&file.path), file.modified())).collect();
     file_tree(named.iter().map(|(path, modified)| (path.as_str(), *modified)))

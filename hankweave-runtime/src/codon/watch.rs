@@ -1,9 +1,9 @@
-//! Watching the files of the workspace while a codon runs. Changes are published from time to time, and all
-//! of them before the codon ends.
+//! Watches the files of the workspace while a codon runs: surveys them from time to time, publishes the changes, and counts which
+//! files the codon has changed. All changes are published before the codon ends.
 //!
-//! The survey of checkpoints is repeated instead of asking the system to watch: it knows which files count,
-//! has no limit on their number, and sees changes that happened in between. What a checkpoint has seen is not
-//! surveyed again.
+//! A survey is the walk with which checkpoints list their files. It is repeated instead of asking the system to watch folders: it
+//! knows which files count, has no limit on their number, and misses no change between two surveys. Files that a new
+//! checkpoint has listed are taken over without a survey.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ use crate::world::World;
 /// The shortest time between two surveys.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Inverse of the largest share of the time that surveys take.
-const SHARE: u32 = 20;
+/// A survey is followed by a pause of this many times its duration, so surveys take at most about a twentieth of the time.
+const PAUSE_FACTOR: u32 = 20;
 
 impl FileWatcher {
     /// Waits until the next survey is due.
@@ -43,42 +43,42 @@ impl FileWatcher {
         tokio::time::sleep_until(due.unwrap_or_else(|| Instant::now() + INTERVAL)).await;
     }
 
-    /// Surveys for the first time, or with other patterns than before; then the existing files do not count as new.
-    /// Between two codons that watch equal patterns no survey is needed.
+    /// Starts watching for a codon. Surveys if there was no survey with the codon's patterns yet; the files that this survey finds do
+    /// not count as new.
     pub(super) async fn start(&self, codon: &CodonRun<'_>) {
         if !self.0.lock().await.knows(&codon.patterns) {
             self.survey(codon).await;
         }
-        let mut seen = self.0.lock().await;
-        seen.at_start = seen.files.clone();
-        seen.touched.clear();
-        (seen.base, seen.changed_before) = (None, BTreeSet::new());
+        let mut watch_state = self.0.lock().await;
+        watch_state.at_start = watch_state.files.clone();
+        watch_state.touched.clear();
+        (watch_state.base, watch_state.changed_before) = (None, BTreeSet::new());
     }
 
-    /// Counts changes from here on, after the rig. Changes of earlier attempts of the codon count as well.
+    /// Starts to count the codon's changes, after its rig. Changes of earlier attempts of the codon count as well.
     pub(super) async fn begin_work(&self, codon: &CodonRun<'_>) {
         let state = codon.run.manager.snapshot();
         let work = match was_attempted(codon, &state) {
-            // The newest one is the present attempt, which has not ended.
+            // Position 0 is the present attempt.
             true => thread::build(&state, None, None).work(&state, 0),
             false => None,
         };
         let tip = codon.run.tip().clone();
-        let mut seen = self.0.lock().await;
-        seen.at_start = seen.files.clone();
-        seen.touched.clear();
-        seen.base = work.as_ref().map_or(tip, |work| Some(work.ends()?.0.clone()));
+        let mut watch_state = self.0.lock().await;
+        watch_state.at_start = watch_state.files.clone();
+        watch_state.touched.clear();
+        watch_state.base = work.as_ref().map_or(tip, |work| Some(work.ends()?.0.clone()));
         if let Some(work) = work {
             let (store, patterns) = (Arc::clone(&codon.run.checkpoints), codon.patterns.clone());
             let find = move || changed_by(&*store, &work, &patterns);
-            seen.changed_before = codon.run.world.blocking.run(find).await.unwrap_or_default();
+            watch_state.changed_before = codon.run.world.blocking.run(find).await.unwrap_or_default();
         }
     }
 
-    /// Surveys and publishes what has changed. The first survey, and one with other patterns, only publishes
+    /// Surveys the files, and publishes the changes. The first survey, and one with other patterns, only publishes
     /// the tree.
     pub(super) async fn survey(&self, codon: &CodonRun<'_>) {
-        let mut seen = self.0.lock().await;
+        let mut watch_state = self.0.lock().await;
         let begin = Instant::now();
         let (store, patterns) = (Arc::clone(&codon.run.checkpoints), codon.patterns.clone());
         let interest = codon.file_interest();
@@ -91,46 +91,47 @@ impl FileWatcher {
             }),
         };
         let walk = codon.run.world.blocking.run(walk).await;
-        seen.due = Some(Instant::now() + INTERVAL.max(begin.elapsed() * SHARE));
+        watch_state.due = Some(Instant::now() + INTERVAL.max(begin.elapsed() * PAUSE_FACTOR));
         match walk {
             Ok(files) => {
-                seen.take(codon, files.listed).await;
+                watch_state.take(codon, files.listed).await;
                 if let Some(interest) = interest {
-                    seen.take_unlisted(codon, files.unlisted, interest).await;
+                    watch_state.take_unlisted(codon, files.unlisted, interest).await;
                 }
             }
             Err(error) => tracing::warn!(error = %chain(&error), "the files could not be looked at"),
         }
     }
 
-    /// Surveys before the agent starts. Existing files that no checkpoint holds are not new to the sentinels.
-    pub(super) async fn begin_unlisted(&self, codon: &CodonRun<'_>) {
+    /// Surveys for sentinels that wait for files outside of checkpoints, before the agent starts: the existing files do not count as new.
+    pub(super) async fn start_unlisted(&self, codon: &CodonRun<'_>) {
         self.0.lock().await.unlisted = None;
         if codon.file_interest().is_some() {
             self.survey(codon).await;
         }
     }
 
-    /// Surveys, and returns how many changes were seen since the run began.
+    /// Surveys, and returns the number of changes since the run began.
     pub(super) async fn changes_now(&self, codon: &CodonRun<'_>) -> u64 {
         self.survey(codon).await;
         self.0.lock().await.changes
     }
 
-    /// Returns the files that differ from the start of the codon; `None` when none are watched or they are not known.
+    /// Returns the files that differ from the start of the codon; `None` when no files are watched, or those at the start are not known.
     pub(super) async fn changed(&self, codon: &CodonRun<'_>) -> Option<BTreeSet<TreePath>> {
-        // A list that only takes files out matches nothing; an empty one means every file (HANK-17).
-        let is_out = |pattern: &String| pattern.starts_with('!');
-        if !codon.patterns.is_empty() && codon.patterns.iter().all(is_out) {
+        // A list of patterns that only exclude matches nothing; an empty list means every file (HANK-17).
+        let excludes = |pattern: &String| pattern.starts_with('!');
+        if !codon.patterns.is_empty() && codon.patterns.iter().all(excludes) {
             return None;
         }
-        let seen = self.0.lock().await;
-        let (before, now) = seen.at_start.as_ref().zip(seen.files.as_ref())?;
+        let watch_state = self.0.lock().await;
+        let (before, now) = watch_state.at_start.as_ref().zip(watch_state.files.as_ref())?;
         let is_changed = |path: &&TreePath| before.get(*path) != now.get(*path);
-        let mut changed: BTreeSet<TreePath> = seen.touched.iter().filter(is_changed).cloned().collect();
-        // A file that was written again with what it held has not changed.
-        let mut earlier = seen.changed_before.clone();
-        if let (Some(base), false) = (seen.base.clone(), changed.is_empty() && earlier.is_empty()) {
+        let mut changed: BTreeSet<TreePath> =
+            watch_state.touched.iter().filter(is_changed).cloned().collect();
+        // A file that was written again with its old content has not changed, so contents are compared with the checkpoint at the start.
+        let mut earlier = watch_state.changed_before.clone();
+        if let (Some(base), false) = (watch_state.base.clone(), changed.is_empty() && earlier.is_empty()) {
             let differences = Differences::of(codon, base, now.clone());
             if let Some(differing) = codon.run.world.blocking.run(move || differences.find()).await {
                 changed.retain(|path| differing.contains(path) || !now.contains_key(path));
@@ -141,18 +142,18 @@ impl FileWatcher {
         Some(changed)
     }
 
-    /// Returns how many files differ from the start of the codon; `None` when none are watched or they are not known.
+    /// Returns the number of files that differ from the start of the codon; `None` as for [`changed`](Self::changed).
     pub(super) async fn files_changed(&self, codon: &CodonRun<'_>) -> Option<u64> {
         Some(self.changed(codon).await?.len() as u64)
     }
 
-    /// Takes over the files that a checkpoint has just seen.
+    /// Takes over the files that a new checkpoint has listed, like those of a survey.
     pub(super) async fn learn(&self, codon: &CodonRun<'_>, files: Vec<SurveyedFile>) {
         self.0.lock().await.take(codon, files).await;
     }
 }
 
-/// Returns the watched files that earlier attempts have changed; `None` when their checkpoints cannot be read.
+/// Returns the watched files that the attempts of `work` have changed; `None` when their checkpoints cannot be read.
 fn changed_by(
     store: &dyn CheckpointStore,
     work: &CodonWork,
@@ -177,7 +178,9 @@ fn changed_by(
 /// Comparison of the workspace with a checkpoint.
 struct Differences {
     store: Arc<dyn CheckpointStore>,
+    /// The checkpoint.
     base: CheckpointSha,
+    /// The files of the last survey.
     files: Arc<FileMap>,
     patterns: Vec<String>,
     at: Timestamp,
@@ -194,8 +197,9 @@ impl Differences {
         }
     }
 
-    /// Returns the watched files that are new, missing or different from the checkpoint; `None` if it cannot be read.
+    /// Returns the watched files that are new, missing or different from the checkpoint; `None` if the checkpoint cannot be read.
     fn find(self) -> Option<BTreeSet<TreePath>> {
+        // A restore of the checkpoint would write the files that differ. It is only planned.
         let request = RestoreRequest {
             target: self.base.clone(),
             left: None,
@@ -219,14 +223,14 @@ impl Differences {
 }
 
 impl WatchState {
-    /// Compares with the files seen before, and publishes the difference.
+    /// Compares the surveyed files with those of the last survey, and publishes the changes.
     async fn take(&mut self, codon: &CodonRun<'_>, files: Vec<SurveyedFile>) {
         // With other patterns, additional files are not new.
         let before = self.files.take().filter(|_| self.patterns == codon.patterns);
         self.patterns.clone_from(&codon.patterns);
         let is_first = before.is_none();
         let store = Arc::clone(&codon.run.checkpoints);
-        let mut content = ContentBudget::wanted(codon.tells_contents());
+        let mut content = ContentBudget::if_wanted(codon.reports_contents());
         let compare = move || {
             let all = |_: &str, _, _| true;
             compare(&*store, before.as_deref(), files, &mut content, &all)
@@ -244,7 +248,7 @@ impl WatchState {
         self.files = Some(Arc::new(survey.files));
     }
 
-    /// Compares the files that no checkpoint holds, and publishes the changes for which sentinels wait. They count for nothing else.
+    /// Compares the files that no checkpoint holds, and publishes the changes for which sentinels wait. These do not count as changes of the codon.
     async fn take_unlisted(
         &mut self,
         codon: &CodonRun<'_>,
@@ -253,13 +257,13 @@ impl WatchState {
     ) {
         let before = self.unlisted.take();
         let store = Arc::clone(&codon.run.checkpoints);
-        let mut content = ContentBudget::wanted(codon.tells_contents());
+        let mut content = ContentBudget::if_wanted(codon.reports_contents());
         let compare = move || {
             let wanted = |path: &str, action, size| interest.matches(path, word(action), size);
             compare(&*store, before.as_deref(), files, &mut content, &wanted)
         };
         let mut survey = codon.run.world.blocking.run(compare).await;
-        // Files that checkpoints hold by now were reported with the listed files.
+        // A file that checkpoints hold since this survey was reported with the listed files.
         let listed = self.files.as_deref();
         survey
             .changes
@@ -277,7 +281,7 @@ impl WatchState {
     }
 }
 
-/// Publishes the changes one by one, up to a number; `what` describes the others.
+/// Publishes up to [`MOST_CHANGES`] changes one by one, and the number of the others, described by `what`.
 async fn publish(codon: &CodonRun<'_>, changes: Vec<FileChange>, what: &str) {
     let more = changes.len().saturating_sub(MOST_CHANGES);
     for change in changes.into_iter().take(MOST_CHANGES) {

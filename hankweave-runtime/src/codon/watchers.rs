@@ -1,4 +1,5 @@
-//! The sentinels of a codon: loaded before its agent starts, drained before it ends, and there at no time for a codon without any (SENT-12, SENT-13).
+//! The sentinels of a codon, which observe its agent: loaded before the agent starts, drained before the codon ends, and those that act on the end
+//! of the codon after that. A codon without sentinels does none of this (SENT-12, SENT-13).
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -25,8 +26,9 @@ use crate::state_manager::Ticket;
 /// How long sentinels may work after their agent has ended.
 const DRAIN: Duration = Duration::from_secs(60);
 
-/// A state of an open codon, whose sentinels can be noted where it has any.
+/// A state of a codon that has not ended. Each state but `Preparing`, in which no sentinels are loaded, records the codon's sentinels.
 pub(super) trait HasSentinels: Active + Sized {
+    /// Records the sentinels in the codon.
     fn note(codon: &mut Codon<Self>, sentinels: Sentinels<Loaded>);
 }
 
@@ -34,7 +36,7 @@ impl HasSentinels for Preparing {
     fn note(_: &mut Codon<Self>, _: Sentinels<Loaded>) {}
 }
 
-macro_rules! watched {
+macro_rules! records_sentinels {
     ($($state:ty),*) => {
         $(impl HasSentinels for $state {
             fn note(codon: &mut Codon<Self>, sentinels: Sentinels<Loaded>) {
@@ -44,9 +46,9 @@ macro_rules! watched {
     };
 }
 
-watched!(Starting, Initializing, Running, CompletingSentinels);
+records_sentinels!(Starting, Initializing, Running, CompletingSentinels);
 
-/// Loads the sentinels of the codon. One that cannot be loaded is left out, unless the codon must not run without it.
+/// Loads the sentinels of the codon. A sentinel that cannot be loaded is left out, or fails the codon if it is needed.
 pub(super) async fn load(
     codon: &CodonRun<'_>,
     mut starting: Codon<Starting>,
@@ -96,10 +98,11 @@ pub(super) async fn load(
     let (watchers, SentinelTotals { states, .. }) = Watchers::start(context, loadable).await;
     starting.set_sentinels(Sentinels::new(states, Usd::ZERO));
     *codon.watchers.lock().unwrap_or_else(PoisonError::into_inner) = Some(watchers);
-    codon.run.watch.begin_unlisted(codon).await;
+    codon.run.watch.start_unlisted(codon).await;
     Ok(starting)
 }
 
+/// Returns what the sentinels share, with the function that obeys their requests.
 fn context(codon: &CodonRun<'_>) -> Context {
     let (orders, shutdown) = (codon.orders.clone(), codon.run.shutdown.clone());
     let remarks = codon.remarks.clone();
@@ -116,7 +119,7 @@ fn context(codon: &CodonRun<'_>) -> Context {
             shutdown.explain(why);
             shutdown.request(StopCause::Sentinel);
         }
-        // A second request would force the stop.
+        // The run is stopping already, and a second request would force the stop.
         SentinelRequest::Asked(Ask::Pause, _) => {}
         SentinelRequest::Refused(what) => remarks.add(what),
         SentinelRequest::Failed(why) => orders.give(CodonCommand::Fail(why)),
@@ -144,22 +147,22 @@ impl CodonRun<'_> {
             .is_some()
     }
 
-    /// Returns the cost of its sentinels so far.
+    /// Returns the cost of the codon's sentinels so far.
     pub(super) fn sentinel_cost(&self) -> Usd {
         let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
         watchers.as_ref().map_or(Usd::ZERO, Watchers::cost)
     }
 
     /// Whether changed files are reported with their contents (SENT-19).
-    pub(super) fn tells_contents(&self) -> bool {
+    pub(super) fn reports_contents(&self) -> bool {
         let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
-        let watched = watchers
+        let sentinels_need_contents = watchers
             .as_ref()
             .is_some_and(|watchers| watchers.speak_of_contents);
-        watched || self.run.options.file_contents
+        sentinels_need_contents || self.run.options.file_contents
     }
 
-    /// The changes of files for which sentinels wait, whatever checkpoints hold (SENT-22).
+    /// The changes of files for which sentinels wait, if these include files that no checkpoint holds (SENT-22).
     pub(super) fn file_interest(&self) -> Option<Arc<FileInterest>> {
         let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
         watchers.as_ref()?.file_interest.clone()
@@ -172,14 +175,15 @@ impl CodonRun<'_> {
             .take()
     }
 
-    /// Lets the sentinels work off what they have seen up to the event of `recorded`, for a while.
+    /// Lets the sentinels finish their work on the events up to that of `recorded`, for at most [`DRAIN`]; an interruption of the codon cuts them short.
     pub(super) async fn drain(&self, state: &mut Codon<CompletingSentinels>, recorded: Ticket) {
         let (Some(watchers), recorded) = (self.take_watchers(), recorded.await) else {
             return;
         };
         let records = match recorded {
             Ok(receipt) => {
-                let no_more_time = async {
+                // When the codon's time is used up, the sentinels may ask no more models, but finish what they have begun.
+                let close_at_time_limit = async {
                     self.time_is_over().await;
                     self.allowance.close_at_limit();
                     std::future::pending::<()>().await;
@@ -188,27 +192,31 @@ impl CodonRun<'_> {
                     tokio::select! {
                         biased;
                         _ = self.interrupted() => {}
-                        () = no_more_time => {}
+                        () = close_at_time_limit => {}
                     }
                 };
                 watchers.drain(receipt.seq, Instant::now() + DRAIN, cut).await
             }
             Err(_) => watchers.cut().await,
         };
-        let records = self.keep_waiting(records);
+        let records = self.keep_end_watchers(records);
         state.set_sentinels(Sentinels::new(records.states, records.cost));
     }
 
-    /// Keeps those that act on the end of the codon until it has come.
-    fn keep_waiting(&self, (records, remaining): (SentinelTotals, Option<EndWatchers>)) -> SentinelTotals {
+    /// Keeps the sentinels that act on the end of the codon, and returns the totals of all.
+    fn keep_end_watchers(
+        &self,
+        (records, remaining): (SentinelTotals, Option<EndWatchers>),
+    ) -> SentinelTotals {
         if remaining.is_some() {
             *self.end_watchers.lock().unwrap_or_else(PoisonError::into_inner) = remaining;
         }
         records
     }
 
-    /// Lets the sentinels that wait for it act on the end of the codon, for a while. The codon stays as it is, apart from their figures (SENT-23).
-    pub(crate) async fn tell_end(&self, ended: &mut CodonExecution) {
+    /// Lets the sentinels that wait for the end of the codon act on it, for at most [`DRAIN`]. They change nothing in the ended codon but the
+    /// figures of its sentinels (SENT-23).
+    pub(crate) async fn run_end_watchers(&self, ended: &mut CodonExecution) {
         let watchers = self
             .end_watchers
             .lock()
@@ -220,18 +228,20 @@ impl CodonRun<'_> {
             sentinels: ended.sentinel_cost(),
         };
         let allowance = Arc::new(Allowance::after_end(&self.limits, spent));
-        // A codon that the stop of its run has ended continues another time, and nobody waits any longer.
-        let is_left = self.run.shutdown.cause().is_some() || self.orders.was_forced();
-        let records = match is_left {
+        // After a stop of the run the codon continues in a later run, so this is not its end; after a forced stop the user does not wait.
+        let are_dismissed = self.run.shutdown.cause().is_some() || self.orders.was_forced();
+        let records = match are_dismissed {
             true => watchers.dismiss(allowance).await,
             false => {
                 let deadline = Instant::now() + DRAIN;
-                watchers.act(allowance, deadline, self.nobody_waits()).await
+                watchers
+                    .act(allowance, deadline, self.until_sentinels_are_cut())
+                    .await
             }
         };
         ended.finish_sentinels(&records.states, records.cost);
-        if !is_left {
-            // The files that they have written do not belong to the next codon.
+        if !are_dismissed {
+            // The files that the sentinels have written do not belong to the next codon.
             self.run.watch.survey(self).await;
         }
     }
@@ -239,7 +249,7 @@ impl CodonRun<'_> {
     /// Cuts the sentinels short, because the codon ends.
     pub(super) async fn cut_sentinels<S: HasSentinels>(&self, state: &mut Codon<S>) {
         if let Some(watchers) = self.take_watchers() {
-            let records = self.keep_waiting(watchers.cut().await);
+            let records = self.keep_end_watchers(watchers.cut().await);
             S::note(state, Sentinels::new(records.states, records.cost));
         }
     }

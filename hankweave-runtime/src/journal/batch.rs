@@ -1,9 +1,9 @@
-//! Events that are published together, as lines of the journal.
+//! Events that are published together, as values and as lines of the journal.
 
 use hankweave_core::wire::JournalEntry;
 
-/// Lines in the order of their `seq`, encoded once for all subscribers, with the entries from which they were encoded. So
-/// no reader in this process decodes them again.
+/// Entries in the order of their `seq`, with their lines. The lines are encoded once for all subscribers, and no reader in this
+/// process has to decode them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Batch {
     /// The lines, each with its newline.
@@ -15,9 +15,9 @@ pub struct Batch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LineInfo {
     seq: u64,
-    /// The type of its event.
+    /// The type of the event.
     kind: &'static str,
-    /// Offset of its end in the text, after its newline.
+    /// Offset of the end of the line in the text, after its newline.
     end: usize,
 }
 
@@ -28,7 +28,7 @@ impl Batch {
         Self::of(entries.to_vec())
     }
 
-    /// Makes a batch of entries that have no other user.
+    /// Like [`new`](Self::new), without copying the entries.
     pub(crate) fn of(entries: Vec<JournalEntry>) -> Self {
         let mut batch = Self::default();
         for entry in entries {
@@ -39,7 +39,7 @@ impl Batch {
         batch
     }
 
-    /// Adds the line of an entry, which has a higher `seq` than those before.
+    /// Adds an entry and its line. The `seq` of the entry must be higher than those before.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl Batch {
         &self.text[self.begin_of_line(from)..]
     }
 
-    /// Its lines, oldest first.
+    /// The lines, oldest first.
     pub fn lines(&self) -> impl Iterator<Item = BatchLine<'_>> {
         (0..self.len()).map(|index| self.line(index))
     }
@@ -122,7 +122,7 @@ impl<'b> BatchLine<'b> {
         self.batch.lines[self.index].seq
     }
 
-    /// Its type, as in the line.
+    /// The type of the event, as in the line.
     #[must_use]
     pub fn kind(self) -> &'static str {
         self.batch.lines[self.index].kind
@@ -141,7 +141,7 @@ impl<'b> BatchLine<'b> {
         &self.batch.entries[self.index]
     }
 
-    /// Returns the entry, to keep.
+    /// Returns a copy of the entry.
     #[must_use]
     pub fn entry(self) -> Option<JournalEntry> {
         Some(self.value().clone())

@@ -9,10 +9,10 @@ use hankweave_core::id::EventId;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::CurrentFigures;
 
-/// The id of number `seq`; `figures` are those after the event.
+/// The id of the event with number `seq`; `figures` are those after the event.
 ///
-/// It begins with the run, whose id no other has. What happens outside of runs is rare, and begins with its
-/// time.
+/// It begins with the id of the run, which is unique. The id of an event outside of runs, which is rare, begins with
+/// the time of the event.
 pub(crate) fn state_event_id(
     seq: u64,
     at: Timestamp,

@@ -1,4 +1,5 @@
-//! The journal as files: `events/000001-kept.jsonl`, `events/000002.jsonl`, …
+//! The journal as files with one line for each event: `events/000001-kept.jsonl`, `events/000002.jsonl`, … Only the last file is appended
+//! to. A file named `-kept` has lost its output of agents, because the journal was too large.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hankweave_core::wire::JournalEntry;
 
 use super::lines;
-use super::retention::{keep_the_rest, oldest_beyond};
+use super::retention::{oldest_beyond, write_kept_part};
 use super::segment::Segment;
 use super::{Batch, EventHistory, EventJournal, JournalPage, PageLimit};
 use crate::world::disk::{self, AppendFile, Disk, IoError, SyncFile};
@@ -20,17 +21,16 @@ pub struct FileJournal {
     dir: PathBuf,
     limits: JournalLimits,
     writer: Mutex<SegmentWriter>,
-    /// Locked during a sync, so that what is being synced does not yet count as durable. Set once a sync has
-    /// failed.
+    /// Whether a sync has failed. Locked during a sync, so that a second sync waits until the first one has made its entries durable.
     sync_failed: Mutex<bool>,
 }
 
-/// When the journal begins a new file, and when it begins to forget (D6).
+/// Sizes at which the journal starts a new file, and removes output of agents (D6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalLimits {
-    /// A file that has this many bytes is not continued.
+    /// Length of a file, in bytes, from which on a new file is started.
     pub segment_bytes: u64,
-    /// With more bytes than this in all files, the oldest output of agents goes.
+    /// Total length of all files, in bytes, above which the oldest output of agents is removed.
     pub retained_bytes: u64,
 }
 
@@ -43,16 +43,19 @@ impl Default for JournalLimits {
     }
 }
 
+/// The files, and the one that is appended to.
 #[derive(Debug)]
 struct SegmentWriter {
-    /// Oldest first; the last one is written to.
+    /// Oldest first; the last one is appended to.
     segments: Vec<Segment>,
+    /// The last file.
     file: Box<dyn AppendFile>,
     last_seq: u64,
-    /// How many entries there are, once they were counted.
+    /// Number of entries, once they were counted.
     count: Option<u64>,
+    /// Whether something was written since the last sync was started.
     unsynced: bool,
-    /// A file was finished since the last tidying.
+    /// Whether a file was finished since the last tidying.
     untidy: bool,
 }
 
@@ -75,11 +78,11 @@ impl FileJournal {
     }
 
     fn writer(&self) -> MutexGuard<'_, SegmentWriter> {
-        // A panic while writing ends the task that writes; readers use only what was complete before.
+        // A panic while writing ends the task that writes; readers use only complete lines.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a new file. The old one is synced first, so that only the last file can ever lack lines after a crash.
+    /// Starts a new file. The old one is synced first, so that only the last file can lack lines after a crash.
     fn roll(&self, first_seq: u64) -> Result<(), IoError> {
         self.sync()?;
         self.begin_file(first_seq)
@@ -97,8 +100,7 @@ impl FileJournal {
         Ok(())
     }
 
-    /// Removes the output of agents from the oldest files until the journal has at most as many bytes as are
-    /// retained.
+    /// Removes the output of agents from the oldest files until the journal has at most `retained_bytes`, or no older file has output.
     fn forget(&self) -> io::Result<()> {
         loop {
             let segments = self.writer().segments.clone();
@@ -106,20 +108,20 @@ impl FileJournal {
                 return Ok(());
             };
             let kept = whole.as_kept(&self.dir);
-            keep_the_rest(&*self.disk, &whole, &kept)?;
+            write_kept_part(&*self.disk, &whole, &kept)?;
             let mut writer = self.writer();
             self.disk.remove_file(&whole.path)?;
             writer.count = None;
-            // A reader of the old list finds no file, and takes the new list as soon as the writer is free.
-            if let Some(place) = writer.segments.iter_mut().find(|segment| **segment == whole) {
-                *place = kept;
+            // A reader with the old list of files does not find this one, and then waits for the new list (see `visit`).
+            if let Some(entry) = writer.segments.iter_mut().find(|segment| **segment == whole) {
+                *entry = kept;
             }
             drop(writer);
             self.disk.sync_dir(&self.dir)?;
         }
     }
 
-    /// Shows the lines after number `after`, oldest first, until `show` returns `false` (P10).
+    /// Passes the lines after number `after` to `show`, oldest first, until `show` returns `false` (P10). The number is `None` for a damaged line.
     fn visit(&self, mut after: u64, show: &mut dyn FnMut(Option<u64>, &[u8]) -> bool) -> Result<(), IoError> {
         let mut segments = self.writer().segments_after(after);
         loop {
@@ -132,7 +134,8 @@ impl FileJournal {
                 more
             });
             match end {
-                // The output of agents was removed from a file meanwhile, which happens to each at most once.
+                // The output of agents was removed from a file meanwhile: continue with the new list of files. That happens to each file at most
+                // once, so the loop ends.
                 Err(error) if error.source.kind() == io::ErrorKind::NotFound => {
                     after = shown;
                     let now = self.writer().segments_after(after);
@@ -146,6 +149,7 @@ impl FileJournal {
         }
     }
 
+    /// Passes the lines of these files to `show`.
     fn walk(
         &self,
         segments: &[Segment],
@@ -190,7 +194,7 @@ impl FileJournal {
 }
 
 impl SegmentWriter {
-    /// The files with the lines after number `after`: from the last one that does not begin after them.
+    /// The files with the lines after number `after`, beginning with the last file whose first number is at most `after`.
     fn segments_after(&self, after: u64) -> Vec<Segment> {
         let start = self
             .segments
@@ -204,14 +208,15 @@ impl SegmentWriter {
         Ok(())
     }
 
+    /// Writes the lines of the last file after number `after` again; older files were synced when they were finished.
     fn write_again(&mut self, disk: &dyn Disk, after: u64) -> io::Result<()> {
         let last = self.segments.last().expect("a journal has at least one file");
-        let from = last.place_of(disk, after)?;
+        let from = last.offset_before(disk, after)?;
         self.unsynced = true;
         disk::write_again(disk, &last.path, &mut *self.file, from)
     }
 
-    /// The file, if something in it is not durable and is not being synced.
+    /// Returns the file if something was written to it since the last sync was started, and notes that a sync starts.
     fn take_unsynced(&mut self) -> Option<Arc<dyn SyncFile>> {
         std::mem::take(&mut self.unsynced).then(|| self.file.syncer())
     }
@@ -239,9 +244,9 @@ impl EventJournal for FileJournal {
         let mut has_failed = self.sync_failed.lock().unwrap_or_else(PoisonError::into_inner);
         let unsynced = self.writer().take_unsynced();
         let synced = match (*has_failed, unsynced) {
-            // Another attempt would succeed without the entries that the first one lost.
+            // Another sync could succeed, although the entries of the failed one are lost.
             (true, _) => Err(io::Error::other("an earlier sync has failed")),
-            // Without the lock of the writer, which continues appending meanwhile.
+            // The writer is not locked here, so that entries can be appended meanwhile.
             (false, Some(file)) => file.sync_data(),
             (false, None) => Ok(()),
         };
@@ -262,7 +267,7 @@ impl EventJournal for FileJournal {
 
     fn tidy(&self) {
         self.writer().untidy = false;
-        // Nothing is lost when the journal is too large, and it is tried again when the next file is
+        // A journal that is too large loses nothing, and the removal is tried again when the next file is
         // finished.
         self.forget().unwrap_or_else(|error| {
             tracing::warn!(%error, dir = %self.dir.display(), "failed to forget the oldest output of agents");
@@ -313,8 +318,11 @@ impl EventJournal for FileJournal {
 impl EventHistory for FileJournal {
     fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), IoError> {
         self.visit(after, &mut |seq, line| {
-            let shown = seq.zip(lines::for_readers(line));
-            shown.is_none_or(|(seq, line)| show(seq, &line))
+            match seq.zip(lines::for_readers(line)) {
+                Some((seq, line)) => show(seq, &line),
+                // A damaged line is skipped.
+                None => true,
+            }
         })
     }
 
@@ -326,12 +334,13 @@ impl EventHistory for FileJournal {
         if let Some(count) = known {
             return Ok(count);
         }
-        // Events that are appended meanwhile have greater numbers; they are counted below.
+        // First without the lock of the writer. Events that are appended meanwhile have greater numbers than `last`; they are counted below.
         let mut before = 0;
         self.visit(0, &mut |seq, _| {
             before += u64::from(seq.is_some_and(|seq| seq <= last));
             seq.is_none_or(|seq| seq <= last)
         })?;
+        // Then with the lock, only the new events.
         let mut writer = self.writer();
         let mut later = 0;
         self.walk(&writer.segments_after(last), last, &mut |_, _| {
@@ -342,14 +351,14 @@ impl EventHistory for FileJournal {
     }
 }
 
-/// Shows the lines of one file after number `after`; returns whether `show` wanted all of them.
+/// Passes the lines of one file after number `after` to `show`; returns `false` if `show` did.
 fn show_lines(
     disk: &dyn Disk,
     segment: &Segment,
     after: u64,
     show: &mut dyn FnMut(Option<u64>, &[u8]) -> bool,
 ) -> io::Result<bool> {
-    let mut lines = segment.lines(disk, segment.place_of(disk, after)?);
+    let mut lines = segment.lines(disk, segment.offset_before(disk, after)?);
     while let Some(line) = lines.next_line()? {
         let seq = lines::seq_of(line.bytes);
         let is_before = seq.is_some_and(|seq| seq <= after);
@@ -360,6 +369,7 @@ fn show_lines(
     Ok(true)
 }
 
+/// Opens the last file for appending, after removing what a crash left behind. Makes folder and file if they do not exist.
 fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<SegmentWriter> {
     match disk.create_dir_private(dir) {
         Ok(()) => disk.sync_dir(disk::parent(dir))?,
@@ -371,7 +381,7 @@ fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<SegmentWriter> {
         segments.push(Segment::new(dir, 1, 0));
     }
     for segment in &segments {
-        // Left by a crash while output was removed.
+        // A crash during a removal of output leaves the old file beside its kept part, or a temporary kept part.
         let remains = match segment.kept {
             true => Segment::new(dir, segment.number, 0).path,
             false => disk::with_suffix(&segment.as_kept(dir).path, ".tmp"),
@@ -400,7 +410,7 @@ fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<SegmentWriter> {
     })
 }
 
-/// The files of a journal, oldest first. Where a crash left a file and its kept part, the kept part counts.
+/// The files of a journal, oldest first. If a crash left both a file and its kept part, the kept part counts.
 pub(super) fn find_segments(disk: &dyn Disk, dir: &Path) -> io::Result<Vec<Segment>> {
     let names = disk.list_dir(dir)?;
     let names = names.iter().filter_map(|name| name.to_str());
@@ -415,7 +425,7 @@ pub(super) fn find_segments(disk: &dyn Disk, dir: &Path) -> io::Result<Vec<Segme
         if kept {
             segment = segment.as_kept(dir);
         }
-        // A file without a readable number takes the place of its neighbour; reading passes through it.
+        // A file without a readable number gets that of the file before it; reading then passes through the file.
         first_seq = segment.seq_at(disk, 0)?.unwrap_or(first_seq);
         segment.first_seq = first_seq;
         segments.push(segment);
@@ -423,6 +433,7 @@ pub(super) fn find_segments(disk: &dyn Disk, dir: &Path) -> io::Result<Vec<Segme
     Ok(segments)
 }
 
+/// Adds the newline to a torn last line.
 fn end_last_line(disk: &dyn Disk, path: &Path, file: &mut dyn AppendFile) -> io::Result<()> {
     let Some(last_byte) = file.length().checked_sub(1) else {
         return Ok(());

@@ -12,16 +12,16 @@ use serde::de::IgnoredAny;
 
 use crate::world::disk::Disk;
 
-/// Bytes that are read from the disk at a time.
+/// Number of bytes that are read from the disk at a time.
 const CHUNK: usize = 64 * 1024;
 
-/// hankweave writes no longer lines: an entry holds at most one limited line of an agent.
+/// Longest line that is read, in bytes. hankweave writes no longer lines: an entry holds at most one limited line of an agent.
 const MAX_LINE: usize = 16 << 20;
 
-/// Bytes that are searched at a time for the end of a longer line.
+/// Number of bytes that are searched at a time for the end of a line that is longer than a chunk.
 const SCANNED: usize = 256 * 1024;
 
-/// Everything before the data of an event is shorter.
+/// Longest part of a line before the data of the event, in bytes.
 const MAX_HEAD: usize = 4 * 1024;
 
 /// Whether a line is UTF-8 text and valid JSON.
@@ -30,15 +30,15 @@ fn is_json(line: &[u8]) -> bool {
     text.is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
 }
 
-/// The entry of a line; `None` when it was not written whole or was damaged.
+/// The entry of a line; `None` when the line was not written whole or was damaged.
 pub(super) fn decode(line: &[u8]) -> Option<JournalEntry> {
     JournalEntry::from_json(line).ok()
 }
 
 /// The line as it is sent to readers; `None` when it is not JSON.
 ///
-/// Earlier versions recorded the values of variables with a plan, which no reader may see. An entry that is
-/// decoded and written again has only their names.
+/// Earlier versions recorded the values of variables with a plan, and no reader may see these values. Decoding such an entry and
+/// encoding it again keeps only the names of the variables.
 pub(super) fn for_readers(line: &[u8]) -> Option<Cow<'_, [u8]>> {
     let has = |part: &str| memchr::memmem::find(line, part.as_bytes()).is_some();
     if !is_json(line) {
@@ -50,7 +50,7 @@ pub(super) fn for_readers(line: &[u8]) -> Option<Cow<'_, [u8]>> {
     Some(Cow::Borrowed(line))
 }
 
-/// The number at the beginning of a line, `{"seq":12,`, without looking at the rest.
+/// The number at the beginning of a line, `{"seq":12,`. The rest of the line is not examined.
 pub(super) fn seq_of(line: &[u8]) -> Option<u64> {
     let digits = line.strip_prefix(b"{\"seq\":")?;
     let mut seq: u64 = 0;
@@ -74,19 +74,21 @@ pub(super) fn kind_of(line: &[u8]) -> Option<Cow<'_, str>> {
     Some(head.kind)
 }
 
-/// Reads the lines of a file from some offset on: by offsets, which an index and a search by halving need. The last line is returned only once it has its newline.
+/// Reads the lines of a file from an offset on, each with its offset, which a search by halving needs. The last line is returned only once it has its
+/// newline.
 #[derive(Debug)]
 pub(super) struct LineReader<'a> {
     disk: &'a dyn Disk,
     path: &'a Path,
     /// Offset of the next chunk in the file.
     read_to: u64,
+    /// The bytes that were read last; they end at `read_to`.
     chunk: Vec<u8>,
     /// Offset of the next line in `chunk`.
     next: usize,
     /// Replacement of a line that is too long.
     replacement: Vec<u8>,
-    /// How many bytes come after the last line break.
+    /// Number of bytes after the last line break, once there is no next line.
     unfinished: u64,
 }
 
@@ -94,7 +96,7 @@ pub(super) struct LineReader<'a> {
 pub(super) struct JournalLine<'a> {
     /// Offset of its start in the file.
     pub(super) offset: u64,
-    /// Its bytes. A line that is too long is replaced by an event that reports it, or by nothing when it is
+    /// The bytes of the line. A line that is too long is replaced by an event that reports the length, or by nothing if the line is
     /// no event.
     pub(super) bytes: &'a [u8],
 }
@@ -127,17 +129,20 @@ impl<'a> LineReader<'a> {
         let Some(end) = self.end_of_line(offset)? else {
             return Ok(None);
         };
-        let length = end - offset;
-        let whole = usize::try_from(length).ok().filter(|length| *length <= MAX_LINE);
-        let Some(whole) = whole else {
-            self.replacement = replacement(&self.chunk, length);
+        // The line is longer than a chunk.
+        let file_length = end - offset;
+        let allowed_length = usize::try_from(file_length)
+            .ok()
+            .filter(|length| *length <= MAX_LINE);
+        let Some(length) = allowed_length else {
+            self.replacement = replacement(&self.chunk, file_length);
             (self.chunk, self.next, self.read_to) = (Vec::new(), 0, end + 1);
             let bytes = &*self.replacement;
             return Ok(Some(JournalLine { offset, bytes }));
         };
-        self.chunk = self.disk.read_at(self.path, offset, whole + 1)?;
+        self.chunk = self.disk.read_at(self.path, offset, length + 1)?;
         self.read_to = offset + self.chunk.len() as u64;
-        Ok((self.chunk.len() > whole).then(|| self.line(offset, whole)))
+        Ok((self.chunk.len() > length).then(|| self.line(offset, length)))
     }
 
     /// Returns the line of `length` bytes that begins at `next`.
@@ -148,8 +153,8 @@ impl<'a> LineReader<'a> {
         JournalLine { offset, bytes }
     }
 
-    /// Returns the end of the line at `offset`, whose beginning is in the chunk; `None` if it has no
-    /// end. Takes no more memory than a chunk.
+    /// Returns the offset of the end of the line at `offset`, which fills the chunk; `None` if the line has no newline yet. Does not keep the
+    /// line in memory.
     fn end_of_line(&mut self, offset: u64) -> io::Result<Option<u64>> {
         let (mut at, mut is_last) = (self.read_to, self.chunk.len() < CHUNK);
         loop {
@@ -171,7 +176,7 @@ impl<'a> LineReader<'a> {
         self.read_to - (self.chunk.len() - self.next) as u64
     }
 
-    /// How many bytes come after the last line break, once there is no next line.
+    /// Number of bytes after the last line break, once there is no next line.
     pub(super) fn unfinished(&self) -> u64 {
         self.unfinished
     }

@@ -1,4 +1,4 @@
-//! A journal that lives as long as the process.
+//! A journal in memory, which lives as long as the process.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -26,7 +26,7 @@ impl MemoryJournal {
 
 impl EventJournal for MemoryJournal {
     fn append(&self, batch: &Batch) -> Result<(), IoError> {
-        self.lines().extend(written(batch));
+        self.lines().extend(stored(batch));
         Ok(())
     }
 
@@ -40,7 +40,7 @@ impl EventJournal for MemoryJournal {
 
     fn restore(&self, entries: Vec<JournalEntry>) -> Result<(), IoError> {
         let mut all = self.lines();
-        all.extend(written(&Batch::new(&entries)));
+        all.extend(stored(&Batch::new(&entries)));
         all.sort_by_key(|(seq, _)| *seq);
         Ok(())
     }
@@ -82,7 +82,8 @@ impl EventHistory for MemoryJournal {
     }
 }
 
-fn written(batch: &Batch) -> impl Iterator<Item = JournalLineEntry> {
+/// Returns the events of a batch as this journal stores them.
+fn stored(batch: &Batch) -> impl Iterator<Item = JournalLineEntry> {
     batch.lines().map(|line| (line.seq(), line.text().to_owned()))
 }
 
@@ -91,7 +92,7 @@ fn lines_after(all: &[JournalLineEntry], after: u64) -> &[JournalLineEntry] {
 }
 
 impl JournalPage {
-    /// Whether one more entry, with which the page would hold `bytes`, is too much.
+    /// Whether the page has no room for one more entry, with which it would hold `bytes`.
     pub(super) fn is_full(&self, bytes: usize, limit: PageLimit) -> bool {
         !self.entries.is_empty() && (self.entries.len() >= limit.entries || bytes > limit.bytes)
     }

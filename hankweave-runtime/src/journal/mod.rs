@@ -1,8 +1,8 @@
 //! The event journal: every event that clients may ask for again, in order.
 //!
-//! State events in it are derived from `state.log`, which is what makes them durable; the journal is synced
-//! lazily and completed from the log at the next start. Agent output is only in the journal, and the oldest
-//! is removed when it is too large.
+//! State events are durable in `state.log`; the journal has copies of them, is synced lazily, and is completed from the log at the
+//! next start. All other events, such as the output of agents, are only in the journal. When the journal is too large, its oldest
+//! output of agents is removed.
 
 mod batch;
 mod event_id;
@@ -31,7 +31,7 @@ pub use tail::{JournalTail, SkippedInput, TailLine};
 
 use crate::world::disk::{Disk, IoError};
 
-/// Passes the lines of one file of a journal to `each`, oldest first. A line that is too long takes no
+/// Passes the lines of one file of a journal to `each`, oldest first. A line that is too long is not read into
 /// memory.
 ///
 /// # Errors
@@ -45,17 +45,17 @@ pub fn each_line(disk: &dyn Disk, file: &Path, mut each: impl FnMut(&[u8])) -> i
     Ok(())
 }
 
-/// Events that were kept, for any number of readers.
+/// Recorded events, for any number of readers.
 pub trait EventHistory: Send + Sync + Debug {
-    /// Shows the entries with a `seq` greater than `after` as lines, each with its `seq`, oldest first, for readers that
-    /// pass them on: they are JSON and are not decoded for that. Ends when `show` returns `false`.
+    /// Passes the entries with a `seq` greater than `after` to `show`, oldest first: the `seq` and the line. The lines are JSON, and are not decoded, for
+    /// readers that pass them on. Ends when `show` returns `false`.
     ///
     /// # Errors
     ///
     /// [`IoError`] when the disk refuses.
     fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), IoError>;
 
-    /// How many entries there are. The first call may have to read everything.
+    /// Returns the number of entries. The first call may have to read all files.
     ///
     /// # Errors
     ///
@@ -70,10 +70,10 @@ pub trait EventJournal: EventHistory {
     ///
     /// # Errors
     ///
-    /// [`IoError`]; then none of the entries is in the journal, unless the disk fails to take them out again.
+    /// [`IoError`]; then none of the entries is in the journal, unless the disk also fails to remove a part that was written.
     fn append(&self, batch: &Batch) -> Result<(), IoError>;
 
-    /// Returns once everything that was appended is durable.
+    /// Returns once all appended entries are durable.
     ///
     /// # Errors
     ///
@@ -89,14 +89,14 @@ pub trait EventJournal: EventHistory {
     /// [`IoError`]; nothing may be appended then.
     fn write_again(&self, after: u64) -> Result<(), IoError>;
 
-    /// Inserts entries that a crash took, in the order of `seq`, and makes them durable.
+    /// Inserts entries that a crash took from the journal, in the order of `seq`, and makes them durable.
     ///
     /// # Errors
     ///
-    /// [`IoError`]; the journal is then as it was.
+    /// [`IoError`]; the journal is then as before.
     fn restore(&self, entries: Vec<JournalEntry>) -> Result<(), IoError>;
 
-    /// The entries with a `seq` greater than `after`, oldest first, as many as `limit` allows.
+    /// Returns the entries with a `seq` greater than `after`, oldest first, as many as `limit` allows.
     ///
     /// # Errors
     ///
@@ -108,8 +108,8 @@ pub trait EventJournal: EventHistory {
         false
     }
 
-    /// Does work that can wait and may take seconds, such as removing the oldest output of agents; others
-    /// append and read meanwhile. What it does not finish, because of the disk or the end of the process, is
+    /// Does work that can wait and may take seconds: removes the oldest output of agents if the journal is too large. Entries can be
+    /// appended and read meanwhile. Work that is not finished, because of the disk or the end of the process, is
     /// done another time.
     fn tidy(&self) {}
 
@@ -140,7 +140,7 @@ impl PageLimit {
 pub struct JournalPage {
     /// The entries, oldest first.
     pub entries: Vec<JournalEntry>,
-    /// How many lines could not be decoded.
+    /// Number of lines that could not be decoded.
     pub corrupt_lines: u64,
     /// Whether more entries follow.
     pub more: bool,

@@ -1,4 +1,4 @@
-//! Journal of another process, or of none, for readers that ask for parts of it.
+//! The journal of another process, live or ended, for readers that ask for parts of it.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -30,11 +30,13 @@ impl EventHistory for RecordedJournal {
     fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), IoError> {
         let mut tail = JournalTail::new(Arc::clone(&self.disk), self.dir.clone(), after);
         tail.read(|line| {
-            let goes_on =
-                line.seq <= self.until && for_readers(line.bytes).is_none_or(|bytes| show(line.seq, &bytes));
-            match goes_on {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
+            if line.seq > self.until {
+                return ControlFlow::Break(());
+            }
+            match for_readers(line.bytes) {
+                Some(bytes) if !show(line.seq, &bytes) => ControlFlow::Break(()),
+                // A damaged line is skipped.
+                Some(_) | None => ControlFlow::Continue(()),
             }
         })?;
         Ok(())

@@ -1,7 +1,7 @@
-//! Removing the oldest output of agents when the journal is too large (D6).
+//! Removes the oldest output of agents when the journal is too large (D6).
 //!
-//! Output goes first, oldest file first; everything else is kept. The kept part has another name,
-//! `000001-kept.jsonl`, so that a reader of the old file notices, and no file is rewritten twice.
+//! Output is removed from one file after the other, oldest file first; all other events are kept. The kept part of a file has another name,
+//! `000001-kept.jsonl`, so that a reader of the old file notices the removal, and no file is rewritten twice.
 
 use std::io;
 
@@ -9,12 +9,7 @@ use super::lines::kind_of;
 use super::segment::Segment;
 use crate::world::disk::{self, Disk};
 
-/// Whether an event of this type is removed.
-fn is_forgotten(kind: &str) -> bool {
-    FORGOTTEN.contains(&kind)
-}
-
-/// Output of agents and rigs, and figures that the state events have as well.
+/// Types of events that are removed: output of agents and rigs, and figures that the state events have as well.
 const FORGOTTEN: [&str; 9] = [
     "assistant.action",
     "tool.result",
@@ -27,8 +22,8 @@ const FORGOTTEN: [&str; 9] = [
     "filetree.updated",
 ];
 
-/// The oldest file that still has everything, while all together have more than `limit` bytes. The last file
-/// is left alone.
+/// Returns the oldest file that still has its output, if all files together have more than `limit` bytes. The last file
+/// is never returned: it is being written.
 ///
 /// # Errors
 ///
@@ -48,18 +43,18 @@ pub(super) fn oldest_beyond(
     Ok(old.iter().find(|segment| !segment.kept).cloned())
 }
 
-/// Writes what is not forgotten of `whole` as the file `kept`.
+/// Writes the events of `whole` that are not removed into the file `kept`.
 ///
 /// # Errors
 ///
 /// Returns the error of the disk; the file `kept` does not exist then.
-pub(super) fn keep_the_rest(disk: &dyn Disk, whole: &Segment, kept: &Segment) -> io::Result<()> {
+pub(super) fn write_kept_part(disk: &dyn Disk, whole: &Segment, kept: &Segment) -> io::Result<()> {
     let mut content = Vec::new();
     let mut lines = whole.lines(disk, 0);
     while let Some(line) = lines.next_line()? {
-        // A damaged line is passed over by every reader.
+        // A damaged line, which has no type, is dropped as well: every reader skips it.
         let bytes = line.bytes;
-        if kind_of(bytes).is_some_and(|kind| !is_forgotten(&kind)) {
+        if kind_of(bytes).is_some_and(|kind| !FORGOTTEN.contains(&&*kind)) {
             content.extend_from_slice(bytes);
             content.push(b'\n');
         }

@@ -1,4 +1,4 @@
-//! Search in the files of a journal from their end, without its lock.
+//! Searches the files of a journal from their end, for commands that read it while another process may write to it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use hankweave_core::wire::{Event, JournalEntry};
 
 use crate::world::disk::Disk;
 
-/// The files of the journal in `dir` that hold anything, oldest first.
+/// The files of the journal in `dir` that are not empty, oldest first.
 #[must_use]
 pub fn segments(disk: &dyn Disk, dir: &Path) -> Vec<PathBuf> {
-    // Without a journal there is nothing to read.
+    // A missing folder counts as an empty journal.
     let names = disk.list_dir(dir).unwrap_or_default();
     let mut segments: Vec<PathBuf> = names
         .into_iter()
@@ -22,7 +22,7 @@ pub fn segments(disk: &dyn Disk, dir: &Path) -> Vec<PathBuf> {
     segments
 }
 
-/// The newest event, unless a line of a megabyte follows it.
+/// The newest event, if its line is in the last MiB of the newest file.
 #[must_use]
 pub fn last(disk: &dyn Disk, segments: &[PathBuf]) -> Option<JournalEntry> {
     let segment = segments.last()?;
@@ -30,12 +30,13 @@ pub fn last(disk: &dyn Disk, segments: &[PathBuf]) -> Option<JournalEntry> {
     let begin = end.saturating_sub(SEARCHED);
     let length = usize::try_from(end - begin).ok()?;
     let part = disk.read_at(segment, begin, length).ok()?;
-    // A kill may have cut the last line off.
+    // The last line may be incomplete, so the last one that can be decoded counts.
     let mut lines = part.rsplit(|byte| *byte == b'\n');
     lines.find_map(|line| JournalEntry::from_json(line).ok())
 }
 
-/// The newest event of a type that is `wanted`, in the last `most` bytes. They are searched from their end, and no line of another type is parsed.
+/// The newest event of type `kind` for which `wanted` returns true, in the last `most` bytes of the journal. The bytes are searched from their end, and
+/// lines without the type are not parsed.
 #[must_use]
 pub fn newest(
     disk: &dyn Disk,
@@ -46,14 +47,14 @@ pub fn newest(
 ) -> Option<JournalEntry> {
     let mut left = most;
     // A file that cannot be read counts as one without such an event.
-    let found = |segment: &PathBuf| newest_in(disk, segment, kind, wanted, &mut left).unwrap_or_default();
-    segments.iter().rev().find_map(found)
+    let find_in = |segment: &PathBuf| newest_in(disk, segment, kind, wanted, &mut left).unwrap_or_default();
+    segments.iter().rev().find_map(find_in)
 }
 
-/// Bytes that are searched at a time, from the end of a file on.
+/// Number of bytes that are searched at a time, from the end of a file on.
 const SEARCHED: u64 = 1 << 20;
 
-/// The newest event in the last `left` bytes of one file.
+/// The newest such event in the last `left` bytes of one file. Subtracts the bytes of the file from `left`.
 fn newest_in(
     disk: &dyn Disk,
     segment: &Path,
@@ -62,15 +63,15 @@ fn newest_in(
     left: &mut u64,
 ) -> io::Result<Option<JournalEntry>> {
     let mark = format!(r#""type":"{kind}""#);
-    let told = memchr::memmem::FinderRev::new(&mark);
+    let finder = memchr::memmem::FinderRev::new(&mark);
     let mut end = disk.metadata(segment)?.length;
     let first = end.saturating_sub(*left);
     *left -= end - first;
     while end >= first + mark.len() as u64 {
         let begin = end.saturating_sub(SEARCHED).max(first);
         let part = disk.read_at(segment, begin, usize::try_from(end - begin).unwrap_or(usize::MAX))?;
-        let Some(found) = told.rfind(&part) else {
-            // The mark may lie across both parts.
+        let Some(found) = finder.rfind(&part) else {
+            // The mark may begin in the part before and end in this part, so the next part overlaps with this one.
             end = match begin == first {
                 true => first,
                 false => begin + mark.len() as u64 - 1,
@@ -79,7 +80,7 @@ fn newest_in(
         };
         let found = begin + found as u64;
         let line = whole_line(disk, segment, found)?;
-        // The input of a tool may contain the mark too.
+        // The mark may also be part of an event's content, such as the input of a tool.
         match JournalEntry::from_json(&line) {
             Ok(entry) if entry.event.name() == kind && wanted(&entry.event) => return Ok(Some(entry)),
             Ok(_) | Err(_) => end = found + mark.len() as u64 - 1,
@@ -88,27 +89,27 @@ fn newest_in(
     Ok(None)
 }
 
-/// The line around this place.
-fn whole_line(disk: &dyn Disk, segment: &Path, place: u64) -> io::Result<Vec<u8>> {
-    let (mut before, mut begin) = (Vec::new(), place);
+/// Returns the line around this offset.
+fn whole_line(disk: &dyn Disk, segment: &Path, offset: u64) -> io::Result<Vec<u8>> {
+    let (mut line, mut begin) = (Vec::new(), offset);
     while begin > 0 {
         let from = begin.saturating_sub(SEARCHED);
         let part = disk.read_at(segment, from, usize::try_from(begin - from).unwrap_or(usize::MAX))?;
         let line_break = memchr::memrchr(b'\n', &part).map(|at| at + 1);
-        before.splice(..0, part[line_break.unwrap_or(0)..].iter().copied());
+        line.splice(..0, part[line_break.unwrap_or(0)..].iter().copied());
         match line_break {
             Some(_) => break,
             None => begin = from,
         }
     }
-    let mut from = place;
+    let mut from = offset;
     loop {
         let part = disk.read_at(segment, from, SEARCHED as usize)?;
         let line_break = memchr::memchr(b'\n', &part);
-        before.extend_from_slice(&part[..line_break.unwrap_or(part.len())]);
+        line.extend_from_slice(&part[..line_break.unwrap_or(part.len())]);
         from += part.len() as u64;
         if line_break.is_some() || part.is_empty() {
-            return Ok(before);
+            return Ok(line);
         }
     }
 }

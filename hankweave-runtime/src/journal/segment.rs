@@ -9,9 +9,8 @@ use crate::world::disk::Disk;
 /// A file of the journal.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Segment {
-    /// Its place among the files; part of its name.
+    /// Position among the files, counted from 1; part of its name.
     pub(super) number: u32,
-    /// Path.
     pub(super) path: PathBuf,
     /// The lowest `seq` that it can hold.
     pub(super) first_seq: u64,
@@ -19,10 +18,10 @@ pub(super) struct Segment {
     pub(super) kept: bool,
 }
 
-/// Comes after the number in the name of a file whose output of agents was removed.
+/// Part of a file's name, after the number, if the output of agents was removed from the file.
 const KEPT: &str = "-kept";
 
-/// Below this distance a number is found by reading on instead of halving again.
+/// Distance in bytes below which the search by halving ends, and lines are read one after the other.
 const NEAR: u64 = 64 * 1024;
 
 impl Segment {
@@ -55,7 +54,7 @@ impl Segment {
         Some((number.parse().ok()?, kept))
     }
 
-    /// The lines from `offset` on, where one begins.
+    /// The lines from `offset` on, where a line begins.
     pub(super) fn lines<'a>(&'a self, disk: &'a dyn Disk, offset: u64) -> LineReader<'a> {
         LineReader::new(disk, &self.path, offset)
     }
@@ -74,13 +73,13 @@ impl Segment {
     /// The highest `seq` in the segment.
     pub(super) fn last_seq(&self, disk: &dyn Disk) -> io::Result<Option<u64>> {
         let length = disk.metadata(&self.path)?.length;
-        // The last lines nearly always have it; everything is read only after damage.
+        // The last lines nearly always have a number; the whole file is read only after damage.
         for window in [64 << 10, 4 << 20, u64::MAX] {
             let start = length.saturating_sub(window);
             let mut lines = self.lines(disk, start);
             let mut last = None;
             while let Some(line) = lines.next_line()? {
-                // The window may begin inside a line, whose end is no line of ours and has no number.
+                // The window may begin inside a line; the end of that line counts as a line without a number.
                 last = seq_of(line.bytes).max(last);
             }
             if last.is_some() || start == 0 {
@@ -90,10 +89,9 @@ impl Segment {
         Ok(None)
     }
 
-    /// Returns the offset of a line at or before the first one with a `seq` greater than `after`.
-    ///
-    /// Found by halving, since lines are in order.
-    pub(super) fn place_of(&self, disk: &dyn Disk, after: u64) -> io::Result<u64> {
+    /// Returns the offset of a line from which reading on finds the first line with a `seq` greater than `after`: that line or one shortly
+    /// before it. Found by halving, since lines are in order.
+    pub(super) fn offset_before(&self, disk: &dyn Disk, after: u64) -> io::Result<u64> {
         let (mut low, mut high) = (0, 0);
         if self.first_seq <= after {
             high = disk.metadata(&self.path)?.length;
@@ -108,10 +106,10 @@ impl Segment {
         Ok(low)
     }
 
-    /// The first line with a number that begins between `offset` and `end`.
+    /// The offset and the number of the first line with a number that begins between `offset` and `end`.
     fn line_after(&self, disk: &dyn Disk, offset: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
         let mut lines = self.lines(disk, offset);
-        // `offset` is somewhere inside a line: its rest does not count.
+        // `offset` is somewhere inside a line, so the rest of that line is skipped.
         lines.next_line()?;
         while let Some(line) = lines.next_line()? {
             if line.offset >= end {

@@ -1,4 +1,4 @@
-//! Reading a journal that another process may be writing to.
+//! Reads a journal that another process may be writing to: first the existing lines, then with each call the new ones.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -10,11 +10,11 @@ use super::lines::{kind_of, seq_of};
 use super::segment::Segment;
 use crate::world::disk::{Disk, IoError};
 
-/// The writer replaces a file once in 64 MiB. When that happens this often during one reading, the next
-/// reading continues.
-const MOST_TRIES: usize = 10;
+/// How often one call of `read` starts again because the writer has replaced a file meanwhile, which it does once in 64 MiB. After
+/// that the next call continues.
+const MOST_ATTEMPTS: usize = 10;
 
-/// Returns the lines of a journal as they are, from some number on, and later those that came since. It
+/// Reads the lines of a journal from some number on, and with each further call the new lines. It
 /// writes nothing.
 #[derive(Debug)]
 pub struct JournalTail {
@@ -22,22 +22,22 @@ pub struct JournalTail {
     dir: PathBuf,
     /// Lines up to this number were returned or are not wanted.
     after: u64,
-    /// The file that is being read, and where its next line begins.
-    at: Option<(Segment, u64)>,
-    /// Whether the last line came from a file from which events were removed.
-    is_thinned: bool,
+    /// The file that is being read, and the offset of its next line; `None` if they have to be found by `after`.
+    position: Option<(Segment, u64)>,
+    /// Whether the last line came from a file from which output was removed.
+    last_file_was_kept_part: bool,
 }
 
 /// A line of the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TailLine<'a> {
-    /// Its number.
+    /// The number of the event.
     pub seq: u64,
-    /// The type of its event.
+    /// The type of the event.
     pub kind: &'a str,
-    /// Its bytes, without a line break: one JSON object.
+    /// The line without its line break: one JSON object.
     pub bytes: &'a [u8],
-    /// How many events before it were removed because the journal was too large (D6).
+    /// Number of events directly before it that were removed because the journal was too large (D6).
     pub removed: u64,
 }
 
@@ -62,12 +62,12 @@ impl JournalTail {
             disk,
             dir,
             after,
-            at: None,
-            is_thinned: false,
+            position: None,
+            last_file_was_kept_part: false,
         }
     }
 
-    /// Passes all new lines to `each`, oldest first, until that breaks off.
+    /// Passes all new lines to `each`, oldest first, until `each` breaks off. Returns what was skipped.
     ///
     /// # Errors
     ///
@@ -76,43 +76,45 @@ impl JournalTail {
         &mut self,
         mut each: impl FnMut(TailLine<'_>) -> ControlFlow<()>,
     ) -> Result<SkippedInput, IoError> {
-        let mut passed = SkippedInput::default();
-        for _ in 0..MOST_TRIES {
+        let mut skipped = SkippedInput::default();
+        for _ in 0..MOST_ATTEMPTS {
             let read = match self.disk.metadata_followed(&self.dir) {
-                Ok(_) => self.read_on(&mut each, &mut passed),
+                Ok(_) => self.read_segments(&mut each, &mut skipped),
+                // The journal does not exist yet.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 Err(error) => Err(error),
             };
             match read {
                 Ok(()) => break,
-                // A file was renamed: the place is found by the number of the line.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => self.at = None,
+                // The file was replaced by its kept part: the position is found again by the number of the last line.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => self.position = None,
                 Err(error) => return Err(IoError::at("read", &self.dir)(error)),
             }
         }
-        Ok(passed)
+        Ok(skipped)
     }
 
-    fn read_on(
+    /// Reads from the position to the end of the last file.
+    fn read_segments(
         &mut self,
         each: &mut impl FnMut(TailLine<'_>) -> ControlFlow<()>,
-        passed: &mut SkippedInput,
+        skipped: &mut SkippedInput,
     ) -> io::Result<()> {
         let segments = find_segments(&*self.disk, &self.dir)?;
-        let (mut offset, start) = self.place(&segments)?;
+        let (mut offset, start) = self.find_position(&segments)?;
         for segment in segments.into_iter().skip(start) {
-            // The lines before `offset` were read before.
-            self.at = Some((segment, std::mem::take(&mut offset)));
-            if self.read_segment(each, passed)?.is_break() {
+            // Only the first file is read from an offset; the others from their beginning.
+            self.position = Some((segment, std::mem::take(&mut offset)));
+            if self.read_segment(each, skipped)?.is_break() {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Returns the position to continue from: an offset in a file, and which file of `segments` that is.
-    fn place(&self, segments: &[Segment]) -> io::Result<(u64, usize)> {
-        if let Some((segment, offset)) = &self.at
+    /// Returns the position from which to continue: an offset in a file, and the index of that file in `segments`.
+    fn find_position(&self, segments: &[Segment]) -> io::Result<(u64, usize)> {
+        if let Some((segment, offset)) = &self.position
             && let Some(index) = segments.iter().position(|found| found.path == segment.path)
             && ends_a_line(&*self.disk, &segment.path, *offset)?
         {
@@ -122,19 +124,19 @@ impl JournalTail {
             .partition_point(|segment| segment.first_seq <= self.after)
             .saturating_sub(1);
         let offset = match segments.get(index) {
-            Some(segment) => segment.place_of(&*self.disk, self.after)?,
+            Some(segment) => segment.offset_before(&*self.disk, self.after)?,
             None => 0,
         };
         Ok((offset, index))
     }
 
-    /// Reads the file of `self.at` to its end, and moves `self.at` after the last line.
+    /// Reads the file of `self.position` to its end, and moves the position after the last line.
     fn read_segment(
         &mut self,
         each: &mut impl FnMut(TailLine<'_>) -> ControlFlow<()>,
-        passed: &mut SkippedInput,
+        skipped: &mut SkippedInput,
     ) -> io::Result<ControlFlow<()>> {
-        let Some((segment, offset)) = &mut self.at else {
+        let Some((segment, offset)) = &mut self.position else {
             return Ok(ControlFlow::Continue(()));
         };
         let mut lines = segment.lines(&*self.disk, *offset);
@@ -144,13 +146,13 @@ impl JournalTail {
             let flow = if seq.is_some_and(|seq| seq <= self.after) {
                 ControlFlow::Continue(())
             } else if let (Some(seq), Some(kind)) = (seq, kind_of(bytes)) {
-                // Numbers are also left out after a crash, so only what was thinned out counts.
-                let is_thinned = std::mem::replace(&mut self.is_thinned, segment.kept);
-                let removed = match is_thinned || segment.kept {
+                // A gap in the numbers counts as removed events only next to a kept part: a start after a crash skips numbers too.
+                let follows_kept_part = std::mem::replace(&mut self.last_file_was_kept_part, segment.kept);
+                let removed = match follows_kept_part || segment.kept {
                     true => seq - self.after - 1,
                     false => 0,
                 };
-                passed.removed += removed;
+                skipped.removed += removed;
                 self.after = seq;
                 each(TailLine {
                     seq,
@@ -159,7 +161,7 @@ impl JournalTail {
                     removed,
                 })
             } else {
-                passed.corrupt_lines += 1;
+                skipped.corrupt_lines += 1;
                 ControlFlow::Continue(())
             };
             *offset = lines.position();
@@ -167,12 +169,12 @@ impl JournalTail {
                 return Ok(flow);
             }
         }
-        passed.unfinished_bytes = lines.unfinished();
+        skipped.unfinished_bytes = lines.unfinished();
         Ok(ControlFlow::Continue(()))
     }
 }
 
-/// Whether a line can begin at `offset`; not when the file was rewritten meanwhile with other lines.
+/// Whether a line can begin at `offset`. If not, the file was rewritten meanwhile with other lines.
 fn ends_a_line(disk: &dyn Disk, path: &Path, offset: u64) -> io::Result<bool> {
     match offset.checked_sub(1) {
         None => Ok(true),

@@ -1,5 +1,5 @@
-//! Checkpoints at a start: it finds out which exist and removes old safety checkpoints (G10). A
-//! restore that was interrupted is finished by the next run.
+//! Verifies the recorded checkpoints when a directory is opened, and removes old safety checkpoints (G10). An interrupted
+//! restore is not finished here but by the next run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::world::World;
 
 /// Result of the start's check of the checkpoints.
 pub(super) struct VerifiedCheckpoints {
-    /// The checkpoints that the document names and that can be restored.
+    /// The recorded checkpoints that can be restored.
     pub(super) restorable: CheckpointsBySha,
     /// Notices for people.
     pub(super) notices: Vec<String>,
 }
 
-/// Puts the checkpoints in order.
-pub(super) async fn put_in_order(
+/// Verifies the checkpoints, and removes old safety checkpoints.
+pub(super) async fn verify(
     world: &World,
     store: &Arc<dyn CheckpointStore>,
     state: &HankweaveState,
@@ -30,8 +30,8 @@ pub(super) async fn put_in_order(
         let restorable = store.restorable(&recorded)?;
         store.prune(&recorded)?;
         let missing = recorded.iter().filter(|sha| !restorable.contains_key(*sha));
-        let told = |sha| format!("checkpoint {sha} is damaged or gone; there is no way back to it");
-        let notices = missing.map(told).collect();
+        let notice = |sha| format!("checkpoint {sha} is damaged or gone; there is no way back to it");
+        let notices = missing.map(notice).collect();
         Ok(VerifiedCheckpoints { restorable, notices })
     };
     world
@@ -41,8 +41,8 @@ pub(super) async fn put_in_order(
         .map_err(OpenExecutionError::History)
 }
 
-/// Returns every checkpoint that the document names, in the order of their SHAs. A blank SHA is no checkpoint: the older
-/// system wrote it when git failed.
+/// Returns every checkpoint that the state names, in the order of their SHAs. Blank SHAs are left out: older versions wrote one
+/// when git failed.
 #[must_use]
 pub fn recorded_checkpoints(state: &HankweaveState) -> Vec<CheckpointSha> {
     let all: BTreeSet<_> = state.checkpoints().collect();

@@ -1,4 +1,5 @@
-//! Closing what an earlier server left open (L4, STATE-36).
+//! Closes runs and codons that a crashed process left open: finds its remaining processes, the costs of its agents, and the events that record the
+//! crash (L4, STATE-36). `open::possess` calls these functions and records the events.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -27,34 +28,34 @@ use crate::world::World;
 use crate::world::disk::Disk;
 use crate::world::process::{marked, marker};
 
-/// The markers of processes that a crashed server may have left running (P9): the agent of the open codon, or
-/// the commands after the end of the last one.
+/// Returns the markers of processes that a crashed run may have left running (P9): the agent and the sentinels of its open codon, or
+/// the commands after the end of its last codon. A marker is a variable in the environment of all processes of a codon.
 pub(super) fn markers(disk: &dyn Disk, directory: &Path, state: &HankweaveState) -> Vec<String> {
     let marker = |run: &RunRecord, codon: &CodonId| marker(disk, directory, &run.run_id, codon);
-    let newest = |run: &RunRecord| {
+    let of_open_or_last = |run: &RunRecord| {
         let last = || run.codons.last().map(Arc::as_ref);
         Some(marker(run, run.open_codon().or_else(last)?.codon_id()))
     };
-    let open = |run: &RunRecord| Some(marker(run, run.open_codon()?.codon_id()));
-    let running = state.running_runs().filter_map(newest);
+    let of_open = |run: &RunRecord| Some(marker(run, run.open_codon()?.codon_id()));
     let of_sentinels = state.runs.iter().flat_map(|run| {
-        let watched = run.open_codon().into_iter();
-        watched.flat_map(move |codon| {
+        let open = run.open_codon().into_iter();
+        open.flat_map(move |codon| {
             let sentinels = codon.sentinels().iter();
             sentinels
                 .map(move |sentinel| sentinel_marker(&marker(run, codon.codon_id()), sentinel.id.as_str()))
         })
     });
-    running
-        .chain(ended_runs(state).filter_map(open))
+    let of_running_runs = state.running_runs().filter_map(of_open_or_last);
+    of_running_runs
+        .chain(ended_runs(state).filter_map(of_open))
         .chain(of_sentinels)
         .collect()
 }
 
-/// Returns the numbers of the processes that crashed runs of an execution directory have left working, in order; the next start ends them.
+/// Returns the ids of the processes that crashed runs of an execution directory have left running, in order; the next start ends them.
 #[must_use]
 pub fn left_running(disk: &dyn Disk, dir: &ExecutionDir, state: &HankweaveState) -> Vec<i32> {
-    // Markers name the directory as the runs found it.
+    // Runs resolve the path of the directory before they make markers of it.
     let root = disk
         .real_path(dir.root())
         .unwrap_or_else(|_| dir.root().to_owned());
@@ -68,20 +69,21 @@ pub fn left_running(disk: &dyn Disk, dir: &ExecutionDir, state: &HankweaveState)
 }
 
 /// Returns the last sign of life of a run whose process has ended: its newest event, or the last `heartbeat` in the lock
-/// file that it left. Returns `None` without both.
+/// file that it left. Returns `None` if there is neither.
 #[must_use]
 pub fn last_sign(disk: &dyn Disk, dir: &ExecutionDir, heartbeat: Option<Timestamp>) -> Option<Timestamp> {
     let newest = journal::last(disk, &journal::segments(disk, &dir.events()));
     newest.map(|entry| entry.timestamp).max(heartbeat)
 }
 
-/// Returns the minimum working time of the open codon of a run whose process has ended: until the run's `last` sign of
+/// Returns the minimum working time of the open codon of a run whose process has ended: until `last`, the run's last sign of
 /// life, without suspensions.
 #[must_use]
 pub fn lived(disk: &dyn Disk, dir: &ExecutionDir, codon: &CodonExecution, last: Timestamp) -> Duration {
     let segments = journal::segments(disk, &dir.events());
     let (began, suspended) = (*codon.start_time(), Cell::new(0_u64));
-    let is_before = |event: &Event| match event {
+    // Adds up the suspensions since the start of the codon, newest first; ends at the first event from before.
+    let is_before_codon = |event: &Event| match event {
         Event::RunContinued {
             suspended_at,
             suspended_ms,
@@ -92,16 +94,16 @@ pub fn lived(disk: &dyn Disk, dir: &ExecutionDir, codon: &CodonExecution, last: 
         }
         _ => true,
     };
-    // It ends at the first suspension from before the codon.
-    let _ = journal::newest(disk, &segments, "run.continued", &is_before, u64::MAX);
+    // The found event is not needed: the search only visits the suspensions.
+    let _ = journal::newest(disk, &segments, "run.continued", &is_before_codon, u64::MAX);
     let suspended = Duration::from_millis(suspended.get());
     last.since(began).saturating_sub(suspended)
 }
 
-/// Part of the words about processes that the next start has ended, in its notice and in the journal.
+/// Part of the message about processes that were ended, in the notice and in the journal.
 pub const LEFT_BEHIND: &str = "that a crashed run had left behind";
 
-/// Returns a notice of the number of processes of crashed runs that were ended; `None` if there were none.
+/// Returns the message about processes of crashed runs that were ended; `None` if there were none.
 pub(super) fn ended_words(killed: usize) -> Option<String> {
     match killed {
         0 => None,
@@ -115,8 +117,8 @@ fn ended_runs(state: &HankweaveState) -> impl Iterator<Item = &RunRecord> {
     runs.filter(|run| run.status != RunStatus::Running)
 }
 
-/// Returns one event, with a notice, for each run that is recorded as running. `heartbeat` is the last one in the lock
-/// file. We hold the lock, so the run's server has ended, even if `currentRunId` or the recorded pid say otherwise (L4).
+/// Returns the crash event, with a notice, of each run that is recorded as running. `heartbeat` is the last one in the lock
+/// file. We hold the lock, so the run's process has ended, even if `currentRunId` or the recorded pid say otherwise (L4).
 pub(super) fn crashes(
     state: &HankweaveState,
     now: Timestamp,
@@ -127,26 +129,26 @@ pub(super) fn crashes(
         let running = run::Run::<run::Running>::try_from(run.life()).ok()?;
         let crashed = running.step(Crash { end_time: now }).into_event();
         let closed = open.map_or("", |_| "; its open codon is closed as crashed");
-        let told = format!("run {} had crashed{closed}", run.run_id);
+        let notice = format!("run {} had crashed{closed}", run.run_id);
         let event = StateEvent::run_ended(run.run_id.clone(), &crashed, open);
-        Some((event.with_heartbeat(heartbeat), told))
+        Some((event.with_heartbeat(heartbeat), notice))
     };
     state.running_runs().filter_map(close).collect()
 }
 
-/// Returns one event, with a notice, for each codon that is open in a run that has ended. hankweave never leaves
-/// such a codon. The file comes from another program, and nothing could continue after the codon.
+/// Returns an event that closes a codon, with a notice, for each codon that is open in a run that has ended. hankweave never writes
+/// such a state, but another program may have; no run could continue after the open codon.
 pub(super) fn left_open(state: &HankweaveState, now: Timestamp) -> Vec<(StateEvent, String)> {
     let close = |run: &RunRecord| {
         let codon = run.open_codon()?;
-        let told = format!(
+        let notice = format!(
             "run {} had ended ({}) and left codon {} open ({}); the codon is closed as crashed",
             run.run_id,
             run.status,
             codon.codon_id(),
             codon.status()
         );
-        Some((cut_off(run, codon, now)?, told))
+        Some((crash_of_codon(run, codon, now)?, notice))
     };
     ended_runs(state).filter_map(close).collect()
 }
@@ -155,18 +157,18 @@ pub(super) fn left_open(state: &HankweaveState, now: Timestamp) -> Vec<(StateEve
 pub(super) struct Sources<'a> {
     pub(super) world: &'a World,
     pub(super) dir: &'a ExecutionDir,
-    /// Has the variables that name the folders of agents' transcripts; the record has no values of variables.
+    /// The hank, for the variables that name the folders of agents' transcripts; the record does not hold their values.
     pub(super) hank: Option<&'a Hank>,
-    /// Prices of a run without notes.
+    /// Prices for a run that noted none.
     pub(super) prices: &'a Arc<Prices>,
     /// Last heartbeat in the lock file that a crashed process left.
     pub(super) heartbeat: Option<Timestamp>,
 }
 
-/// Returns the costs of codons that a crash interrupted, from the logs and transcripts of their agents. Blocks.
+/// Returns events with the costs of codons that a crash interrupted, from the logs and transcripts of their agents. Blocks.
 ///
-/// The codons are closed here, because the event of the crash cannot record that they may have cost more, or how long
-/// they worked.
+/// The events also close these codons where their cost is a lower bound or their working time is known, because the crash event of the run
+/// cannot record either.
 pub(super) fn costs(sources: &Sources<'_>, state: &HankweaveState, now: Timestamp) -> Vec<StateEvent> {
     let disk = &*sources.world.disk;
     let last = last_sign(disk, sources.dir, sources.heartbeat);
@@ -176,35 +178,37 @@ pub(super) fn costs(sources: &Sources<'_>, state: &HankweaveState, now: Timestam
         };
         let (mut events, is_lower_bound) = match open {
             CodonExecution::Running(codon) => costs_of_running(sources, state, run, (open, codon)),
-            // Its agent may have asked its model already, in a session that is unknown.
+            // The agent may have asked its model already, in a session that is unknown.
             CodonExecution::Initializing(_) => (Vec::new(), true),
-            // Without the lock file that its process left, the record may be that of another machine, where the codon continued.
+            // Without a lock file of the crashed process, the record may come from another machine, where the codon continued.
             _ => (Vec::new(), sources.heartbeat.is_none()),
         };
         let lived = last.map(|last| lived(disk, sources.dir, open, last));
-        let closed = cut_off(run, open, now).filter(|_| is_lower_bound || lived.is_some());
-        let closed = closed.map(|closed| match lived {
-            Some(lived) => closed.with_measured(lived),
-            None => closed,
-        });
-        events.extend(closed.map(|closed| match is_lower_bound {
-            true => closed.with_cost_as_lower_bound(),
-            false => closed,
-        }));
+        if let Some(mut crash) = crash_of_codon(run, open, now)
+            && (is_lower_bound || lived.is_some())
+        {
+            if let Some(lived) = lived {
+                crash = crash.with_measured(lived);
+            }
+            if is_lower_bound {
+                crash = crash.with_cost_as_lower_bound();
+            }
+            events.push(crash);
+        }
         events
     };
     state.running_runs().flat_map(of_run).collect()
 }
 
-/// The failure of an open codon.
-fn cut_off(run: &RunRecord, codon: &CodonExecution, now: Timestamp) -> Option<StateEvent> {
+/// Returns the event that closes an open codon as crashed; `None` if its state is not one of an open codon.
+fn crash_of_codon(run: &RunRecord, codon: &CodonExecution, now: Timestamp) -> Option<StateEvent> {
     let phase = CodonPhase::try_from(codon.status()).ok()?;
     let fail = CodonTransition::Fail(Fail::crashed(now));
     let (run_id, codon_id) = (run.run_id.clone(), codon.codon_id().clone());
     Some(StateEvent::transitioned(run_id, codon_id, phase, &fail))
 }
 
-/// Returns the cost of a codon where it is not recorded, and whether more was used than is known.
+/// Returns an event with the costs of a codon if they are more than the recorded ones, and whether more was used than is known.
 fn costs_of_running(
     sources: &Sources<'_>,
     state: &HankweaveState,
@@ -214,7 +218,7 @@ fn costs_of_running(
     let chosen = record.chosen_agent();
     let counting = Counting::load(&*sources.world.disk, sources.dir, &run.run_id);
     let counting = counting.unwrap_or_else(|| Counting::with(Arc::clone(sources.prices)));
-    let past = LogContext {
+    let context = LogContext {
         resumed: codon.previous_session_id.as_ref(),
         model: counting.model_of(&codon.codon_id, chosen.as_ref()),
         auth: counting.auth_of(&codon.codon_id, chosen.as_ref()),
@@ -226,14 +230,17 @@ fn costs_of_running(
     let config = sources.hank.and_then(|hank| agent_of(hank, record));
     let config = config.map(|agent| resolved(agent, &sources.world.environment));
     let nothing = BTreeMap::new();
+    // The path comes from state.json, which others may have edited: it must stay in the state directory.
     let is_ours = log.components().all(|part| matches!(part, Component::Normal(_)));
     let reckoned = is_ours.then(|| {
-        let noted = chosen.as_ref().map_or("claude", |chosen| &chosen.agent);
-        let name = config.as_ref().map_or(noted, |config| config.agent_name());
+        let recorded_name = chosen.as_ref().map_or("claude", |chosen| &chosen.agent);
+        let name = config
+            .as_ref()
+            .map_or(recorded_name, |config| config.agent_name());
         let agent = CutOffAgent {
             log: &sources.dir.state_dir().join(log),
             session: &codon.agent_session_id,
-            past,
+            past: context,
             since: codon.start_time,
             work_dir: sources.dir.root(),
             env: config.as_ref().map_or(&nothing, |config| &config.env),

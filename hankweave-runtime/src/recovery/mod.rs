@@ -1,5 +1,5 @@
-//! Start-up in order: what is wrong is found before anything is written, the lock comes before everything
-//! else on disk (RUN-1, L3).
+//! Opens an execution directory: checks the hank before anything is written, takes the lock before any other file is touched, opens the
+//! records, and repairs what a crashed run has left (RUN-1, L3). `embed` and `open_directory` call it.
 
 mod checkpoints;
 mod crash;

@@ -1,7 +1,7 @@
-//! The files of the hank itself, when they are in the workspace.
+//! Patterns that keep the hank's own files (hank.json, prompts, rig files) out of checkpoints, when they are in the workspace.
 //!
-//! They belong to the author: a prompt that was corrected after a failure must not be rolled back with the
-//! agent's work. So checkpoints leave these files out.
+//! These files belong to the author: a prompt that was corrected after a failure must not be rolled back with the
+//! agent's work.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use hankweave_core::hank::{Hank, references};
 
 use crate::hank_files::LoadedHank;
 
-/// One pattern for each of them, to add after the patterns of a checkpoint; empty when the hank is elsewhere.
+/// Returns a pattern for each of the hank's files, to add after the patterns of a checkpoint; none when the hank is outside of the workspace.
 pub(super) fn own_files(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> Vec<String> {
     let Ok(folder) = loaded.root.strip_prefix(workspace) else {
         return Vec::new();
     };
     let file = loaded.file.file_name().map(PathBuf::from);
     let named = references(hank);
-    // As it may be spelled, a reference is no pattern: `a/../b` is one that patterns refuse.
+    // References are normalized first: patterns refuse a spelling such as `a/../b`.
     let named = named.iter().filter_map(|named| reference(named.path).ok());
     let files = file.into_iter().chain(named.map(PathBuf::from_iter));
     let patterns = files.filter_map(|file| folder.join(file).to_str().map(exclusion));

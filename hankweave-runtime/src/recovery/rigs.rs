@@ -1,5 +1,5 @@
-//! Copies of a hank's rigs, so that a rollback can remove them. A rollback without a hank uses the one
-//! that ran last.
+//! The record of the hank that ran last (`execution-meta.json`, RUN-6): where it is, its command line and limits. A rollback without a hank finds there
+//! which copies the rigs have made, so that it can remove them; hints find the command line.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,26 +14,27 @@ use crate::paths::ExecutionDir;
 use crate::rig::{RigCopies, RigCopy};
 use crate::world::disk::{Disk, read_if_present, replace};
 
-/// A larger record is not one of ours.
+/// Size limit of the record, in bytes; a larger file is not one of ours.
 const MAX_RECORD_BYTES: u64 = 1 << 20;
 
-/// Record of the hank that ran last (RUN-6).
+/// Content of the record.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LastHank {
+    /// The file of the hank.
     hank_path: String,
-    /// Execution directory of that time: a hank inside moves with it.
+    /// Execution directory at the time of the run: a hank inside moves with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     execution_path: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     invocation: Option<Invocation>,
-    /// Bytes that the record may take.
+    /// Limit of the bytes that `.hankweave` may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_disk: Option<u64>,
 }
 
 impl LastHank {
-    /// Returns the path of the hank: where it is after the execution directory that holds it was moved, else where it was.
+    /// Returns the path of the hank. If the hank is inside the execution directory and that was moved, returns the new path.
     fn hank(&self, disk: &dyn Disk, dir: &ExecutionDir) -> PathBuf {
         let recorded = Path::new(&self.hank_path);
         let old = self.execution_path.as_ref();
@@ -43,21 +44,22 @@ impl LastHank {
         moved.unwrap_or_else(|| recorded.to_owned())
     }
 
-    /// Returns how the run was asked for: as it would be where the execution directory is now, if that was moved or copied with its hank.
+    /// Returns the command line of the run. If the execution directory was moved or copied together with its hank, the paths are adapted.
     fn invocation(&self, disk: &dyn Disk, dir: &ExecutionDir) -> Option<Invocation> {
         let invocation = self.invocation.clone()?;
         let (Some(old), Ok(new)) = (&self.execution_path, disk.real_path(dir.root())) else {
             return Some(invocation);
         };
         let is_inside = Path::new(&self.hank_path).starts_with(old);
-        let is_there = disk.metadata_followed(&self.hank(disk, dir)).is_ok();
-        Some(match *old != new && is_inside && is_there {
+        let hank_exists = disk.metadata_followed(&self.hank(disk, dir)).is_ok();
+        Some(match *old != new && is_inside && hank_exists {
             true => invocation.moved(old, &new),
             false => invocation,
         })
     }
 }
 
+/// Returns the copies that the rigs of a hank make.
 pub(super) fn rig_copies(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> RigCopies {
     let copies = |codon: &CodonConfig| {
         let actions = codon.rig_setup.iter().map(|item| &item.action);
@@ -78,8 +80,8 @@ pub(super) fn rig_copies(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> 
     }
 }
 
-/// Remembers where the hank is, and how its run was asked for. A path that is not UTF-8 is not remembered. Until a run `starts`, what is remembered of this
-/// hank stays: a command that had nothing to do is not the one of the newest run.
+/// Writes the record. A hank whose path is not UTF-8 is not recorded. `starts` is whether a run starts now; before that, an existing record of this hank stays,
+/// because a command that has nothing to do must not replace the command line of the newest run.
 pub(super) fn remember(
     disk: &dyn Disk,
     dir: &ExecutionDir,
@@ -97,17 +99,18 @@ pub(super) fn remember(
         invocation: options.invocation.clone(),
         max_disk: options.max_disk,
     };
-    let known = recorded(disk, dir)?;
-    let is_of_this_hank = |known: &LastHank| !starts && known.hank(disk, dir) == Path::new(&record.hank_path);
-    if known.is_some_and(|known| known == record || is_of_this_hank(&known)) {
-        return Ok(());
+    if let Some(known) = recorded(disk, dir)? {
+        let is_of_this_hank = || known.hank(disk, dir) == Path::new(&record.hank_path);
+        if known == record || (!starts && is_of_this_hank()) {
+            return Ok(());
+        }
     }
-    // A path that is no text can be no part of it.
+    // Fails for a path of the command line that is not UTF-8.
     let text = serde_json::to_vec(&record).map_err(io::Error::other)?;
     replace(disk, &dir.execution_meta(), &text)
 }
 
-/// Returns the copies of the last hank's rigs; none when it no longer exists or has mistakes
+/// Returns the copies that the rigs of the last hank make; none when that hank no longer exists or has mistakes
 /// now.
 pub(super) fn remembered(disk: &dyn Disk, dir: &ExecutionDir) -> RigCopies {
     let loaded = match last_hank(disk, dir) {
@@ -133,15 +136,15 @@ pub fn last_hank(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<LoadedHan
     hank_files::load_from(disk, &record.hank(disk, dir)).map(Some)
 }
 
-/// The run that was last in an execution directory.
+/// The last run in an execution directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LastRun {
-    /// How it was asked for, if that was on a command line.
+    /// Its command line, if it was started on one.
     pub invocation: Option<Invocation>,
     /// The file of its hank.
     pub hank: PathBuf,
-    /// Bytes that the record could take (RUN-40).
+    /// Its limit of the bytes that `.hankweave` may take (RUN-40).
     pub max_disk: Option<u64>,
 }
 

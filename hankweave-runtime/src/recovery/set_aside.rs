@@ -1,7 +1,7 @@
-//! Entries of the state directory that are not what their names promise: a link that leads elsewhere, a pipe
+//! Moves aside entries of the state directory that are of another kind than their names promise: a link that leads elsewhere, a pipe
 //! without a writer, a folder instead of a file.
 //!
-//! They are moved aside before anything else reads them, so that they block no start. A notice names the new
+//! This happens when a directory is opened, before anything reads these entries, so that they block no start. A notice names the new
 //! paths and the consequences.
 
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use super::shield::SHIELD;
 use crate::paths::{ExecutionDir, PORT_FILE};
 use crate::world::disk::{self, Disk, FileKind, QuarantinedEntry};
 
-/// Our folders, and what is out of reach without them. The repository of checkpoints repairs itself.
+/// Our folders, and the end of the notice: what is out of reach without them. The repository of checkpoints is not listed; it repairs itself.
 const FOLDERS: [(&str, &str); 4] = [
     ("events", "; the history of events starts again"),
     ("runs", "; the logs of earlier runs are out of reach"),
@@ -23,7 +23,7 @@ const FOLDERS: [(&str, &str); 4] = [
     ("tmp", "; sessions of agents that lay in it are out of reach"),
 ];
 
-/// Our files, and what is lost without them. state.json has a backup, which the store handles.
+/// Our files, and the end of the notice: what is lost without them. state.json is not listed; the store handles it and its backup.
 const FILES: [(&str, &str); 9] = [
     (
         "state.log",
@@ -39,7 +39,7 @@ const FILES: [(&str, &str); 9] = [
     ("aftermath.json", ""),
 ];
 
-/// Folders whose entries are all of one kind.
+/// Folders whose entries are all of one kind, that kind, and the end of the notice about an entry of another kind.
 const ENTRIES: [(&str, FileKind, &str); 3] = [
     ("events", FileKind::File, "; the events in it are out of reach"),
     ("runs", FileKind::Directory, ""),
@@ -51,13 +51,13 @@ const ENTRIES: [(&str, FileKind, &str); 3] = [
 pub(super) fn set_aside(disk: &dyn Disk, dir: &ExecutionDir, now: Timestamp) -> io::Result<Vec<String>> {
     let state_dir = dir.state_dir();
     let mut lines = Vec::new();
-    let mut keep = |path: &Path, kind, cost: &str| -> io::Result<()> {
+    let mut check = |path: &Path, kind, cost: &str| -> io::Result<()> {
         lines.extend(disk::only(disk, path, kind, now)?.map(|aside| describe(&aside, cost)));
         Ok(())
     };
     for name in disk.list_dir(&state_dir)? {
         if let Some((kind, cost)) = name.to_str().and_then(expected) {
-            keep(&state_dir.join(&name), kind, cost)?;
+            check(&state_dir.join(&name), kind, cost)?;
         }
     }
     for (folder, kind, cost) in ENTRIES {
@@ -70,13 +70,13 @@ pub(super) fn set_aside(disk: &dyn Disk, dir: &ExecutionDir, now: Timestamp) -> 
             .iter()
             .filter(|name| !was_set_aside(name) && *name != SHIELD)
         {
-            keep(&folder.join(name), kind, cost)?;
+            check(&folder.join(name), kind, cost)?;
         }
     }
     Ok(lines)
 }
 
-/// The notice for the user.
+/// Returns the notice for the user; `cost` is its end.
 pub(super) fn describe(aside: &QuarantinedEntry, cost: &str) -> String {
     let QuarantinedEntry { name, kind, kept } = aside;
     format!(
@@ -86,8 +86,8 @@ pub(super) fn describe(aside: &QuarantinedEntry, cost: &str) -> String {
     )
 }
 
-/// Returns the required kind of an entry of the state directory, and what is lost otherwise; `None` for other
-/// names.
+/// Returns the required kind of an entry of the state directory, and the end of the notice about another kind; `None` for names that are not
+/// listed. A temporary file, which a killed process may leave, is a file.
 fn expected(name: &str) -> Option<(FileKind, &'static str)> {
     let in_list = |list: &[(&str, &'static str)], name| {
         let found = list.iter().find(|(listed, _)| *listed == name);

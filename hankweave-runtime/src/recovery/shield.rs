@@ -1,8 +1,8 @@
-//! A shield against `git clean` and `git stash`: to git the folders with the most in them look like repositories of their own, which it passes
-//! over (P12).
+//! Protects the largest folders of the record from `git clean` and `git stash`: a file `.git` in each makes git take the folder for a repository of its own,
+//! which these commands leave alone (P12).
 //!
-//! The state directory itself must not look so: git would show it to the user, and `git add` would fail for it. Inside of it everything is ignored, and so
-//! are these folders.
+//! The state directory itself gets no such file: git would show it to the user as a repository, and `git add` would fail for it. The folders inside of it are
+//! ignored, so git does not show them.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::world::disk::Disk;
 /// The file that makes a folder look like a repository, by naming one.
 pub(super) const SHIELD: &str = ".git";
 
-/// Puts the files in place that are missing. The repository that they name is that of the checkpoints, which thereby stays what it is for git.
+/// Writes the files that are missing. They name the checkpoint repository; the file in the repository itself names itself.
 pub(super) fn raise(disk: &dyn Disk, dir: &ExecutionDir) -> io::Result<()> {
     put(disk, &dir.checkpoints(), b"gitdir: .\n")?;
     disk.make_private_dirs(&dir.runs())?;
@@ -23,7 +23,7 @@ pub(super) fn raise(disk: &dyn Disk, dir: &ExecutionDir) -> io::Result<()> {
     Ok(())
 }
 
-/// Lost with the power it is written again: nothing waits for the disk here.
+/// Writes one file, unless it exists. It is not synced: a file that is lost with the power is written again at the next start.
 fn put(disk: &dyn Disk, folder: &Path, text: &[u8]) -> io::Result<()> {
     match disk.create_append(&folder.join(SHIELD)) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),

@@ -1,4 +1,5 @@
-//! Checkpoints with a spare record: missing files are put back before they are used, and new ones are kept twice (P11).
+//! The checkpoint store of a directory whose record has a spare copy outside of the workspace (P11). Before the store is read, files that agents
+//! have removed are put back out of the spare copy; after it was written, the spare copy is updated.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use crate::checkpoint::{
 };
 use crate::world::disk::Spare;
 
-/// A repository in a state directory that is kept twice.
+/// A checkpoint repository, and the spare copy of the record that it is part of.
 #[derive(Debug)]
 pub(super) struct SparedCheckpoints {
     store: GitCheckpoints,
@@ -30,11 +31,11 @@ impl SparedCheckpoints {
         &self.store
     }
 
-    /// Runs a step that writes, and mirrors its result, even if the step fails halfway.
+    /// Runs a step that writes to the store, and then updates the spare copy, even if the step failed halfway.
     fn writing<T>(&self, step: impl FnOnce(&GitCheckpoints) -> T) -> T {
-        let done = step(self.reading());
+        let result = step(self.reading());
         self.spare.follow();
-        done
+        result
     }
 }
 

@@ -1,8 +1,8 @@
-//! The archive: files that are no longer needed are moved out of the way of later codons, and back by a
-//! rollback (HANK-27).
+//! The archive: after a codon or loop, files that are no longer needed are moved out of the way of later codons; a rollback moves
+//! them back (HANK-27).
 //!
-//! `archive-manifest.json` names every file in the archive. It is written before a file moves away and after
-//! it has moved back, so a crash leaves at most an entry whose file never left its place.
+//! `archive-manifest.json` names every file in the archive. An entry is written before its file moves away, and removed after
+//! the file has moved back, so a crash leaves at most an entry whose file never left its place.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -19,13 +19,13 @@ use serde_json::{Map, Value};
 use super::files::{self, RigSelection};
 use crate::world::disk::{Disk, Folder, IoError, read_if_present, replace};
 
-/// hankweave writes no larger manifest.
+/// Size limit of a manifest that is read, in bytes; hankweave writes no larger one.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 
 /// The only version there is.
 const VERSION: &str = "1.0.0";
 
-/// The checkpoint of an entry whose origin is not known.
+/// Stands for the checkpoint of an entry whose checkpoint is not known.
 const ORPHAN: &str = "orphan";
 
 /// The archive of one workspace.
@@ -45,7 +45,7 @@ pub struct ArchiveEntry {
     pub source_path: String,
     /// Path in the archive, relative to the workspace.
     pub archive_path: String,
-    /// Who moved it: a codon, or a loop that has ended.
+    /// Id of the codon after which it was moved, or of the loop.
     pub codon_id: String,
     /// The iteration, when a codon in a loop moved it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,6 +59,7 @@ pub struct ArchiveEntry {
     pub extra: Map<String, Value>,
 }
 
+/// Content of `archive-manifest.json`.
 #[derive(Debug, Serialize, Deserialize)]
 struct ArchiveManifest {
     version: String,
@@ -78,7 +79,7 @@ pub struct ArchiveRequest {
     pub codon_id: String,
     /// The iteration, for a codon in a loop.
     pub loop_context: Option<LoopContext>,
-    /// The checkpoint that has the files as they are.
+    /// The checkpoint that has the files before the move.
     pub checkpoint: Option<CheckpointSha>,
     /// The time of the move.
     pub at: Timestamp,
@@ -93,7 +94,7 @@ pub struct Moved {
     pub failed: Vec<(String, String)>,
 }
 
-/// A file that was to be moved back, and why it could not be.
+/// A file that was to be moved back, and the error if that failed.
 pub type RestoredEntry = (ArchiveEntry, Result<(), String>);
 
 /// Why the archive cannot be used. Nothing was moved.
@@ -106,7 +107,7 @@ pub enum ArchiveError {
     /// The workspace or the manifest could not be read or written.
     #[error(transparent)]
     Io(#[from] IoError),
-    /// The manifest is not what we write.
+    /// The manifest cannot be understood.
     #[error("`{}` is damaged; move it away, its files are in `{ARCHIVE}`", path.display())]
     Manifest {
         /// The manifest.
@@ -118,7 +119,7 @@ pub enum ArchiveError {
 }
 
 impl Archive {
-    /// Moves files into the archive, as far as possible. Links stay, and so do the files of git and
+    /// Moves files into the archive; a file that cannot be moved stays. Links stay, and so do the files of git and
     /// hankweave.
     ///
     /// # Errors
@@ -136,24 +137,24 @@ impl Archive {
             .map_err(IoError::at("read", &self.workspace))?;
         let selected = files::select(&*root, selection).map_err(IoError::at("read", &self.workspace))?;
         let (mut manifest, mut moved) = (self.read(disk)?, Moved::default());
-        // A file that never left its place is archived now, or stays.
+        // Drops entries whose file never left its place because of a crash. The file is selected again if it is still to be archived.
         manifest
             .entries
             .retain(|entry| exists(&*root, &entry.archive_path));
-        let known = manifest.entries.len();
+        let existing = manifest.entries.len();
         for path in selected {
             match entry(&*root, request, &path) {
                 Ok(entry) => manifest.entries.push(entry),
                 Err(error) => moved.failed.push((path.display().to_string(), error.to_string())),
             }
         }
-        if manifest.entries.len() == known {
+        if manifest.entries.len() == existing {
             return Ok(moved);
         }
         self.write(disk, &manifest)?;
-        let new = manifest.entries.split_off(known);
+        let new = manifest.entries.split_off(existing);
         for entry in new {
-            match self.shift(disk, &*root, &entry.source_path, &entry.archive_path) {
+            match self.move_file(disk, &*root, &entry.source_path, &entry.archive_path) {
                 Ok(()) => {
                     moved.paths.push(entry.source_path.clone());
                     manifest.entries.push(entry);
@@ -176,8 +177,8 @@ impl Archive {
         Ok(self.read(disk)?.entries.is_empty())
     }
 
-    /// The entries of files that were archived after the target of a rollback. `undone` are the checkpoints
-    /// that the target does not build on. Other files stay in the archive, also those of unknown checkpoints.
+    /// Returns the entries of files that a rollback moves back: those archived after one of the `undone` checkpoints, and orphans. Files
+    /// of all other checkpoints stay in the archive.
     ///
     /// # Errors
     ///
@@ -194,8 +195,8 @@ impl Archive {
         Ok(entries.filter(is_undone).collect())
     }
 
-    /// Moves the files of `entries` back, the newest first, as far as possible, and removes those from the
-    /// manifest. A file whose place is taken stays in the archive.
+    /// Moves the files of `entries` back, the newest first, and removes the moved ones from the manifest. A file whose place is taken, or
+    /// that cannot be moved, stays in the archive. Returns the files whose move was tried.
     ///
     /// # Errors
     ///
@@ -209,35 +210,38 @@ impl Archive {
             .open_folder(&self.workspace)
             .map_err(IoError::at("read", &self.workspace))?;
         let mut manifest = self.read(disk)?;
-        let mut taken = Vec::new();
+        let mut results = Vec::new();
         for entry in entries.iter().rev() {
-            let result = match is_in_place(&*root, entry) {
+            let result = match is_place_taken(&*root, entry) {
                 Ok(true) => None,
-                Ok(false) => Some(self.shift(disk, &*root, &entry.archive_path, &entry.source_path)),
+                Ok(false) => Some(self.move_file(disk, &*root, &entry.archive_path, &entry.source_path)),
                 Err(error) => Some(Err(error)),
             };
-            let result = result.map(|shifted| shifted.map_err(|error| error.to_string()));
-            let in_archive = exists(&*root, &entry.archive_path);
-            manifest.entries.retain(|known| in_archive || known != entry);
+            let is_in_archive = exists(&*root, &entry.archive_path);
+            if !is_in_archive {
+                manifest.entries.retain(|known| known != entry);
+            }
             if let Some(result) = result {
-                taken.push((entry.clone(), result));
+                results.push((entry.clone(), result.map_err(|error| error.to_string())));
             }
         }
         self.write(disk, &manifest)?;
-        Ok(taken)
+        Ok(results)
     }
 
-    /// Moves a file within the workspace, never over something else and through no link.
-    fn shift(&self, disk: &dyn Disk, root: &dyn Folder, from: &str, to: &str) -> io::Result<()> {
+    /// Moves a file within the workspace, never over an existing entry and through no link.
+    fn move_file(&self, disk: &dyn Disk, root: &dyn Folder, from: &str, to: &str) -> io::Result<()> {
         let (from, to) = (workspace_path(from)?, workspace_path(to)?);
+        // Refuses a link on the path to the file.
         root.find(from)?;
+        // Makes the folders around the target, and refuses an existing target.
         root.make(to, |folder, name| match folder.open(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
             Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
         })?;
         disk.rename(&self.workspace.join(from), &self.workspace.join(to))?;
-        // Folders that remain are no failure of the move.
+        // Empty folders that cannot be removed are no failure of the move.
         let _ = files::remove_empty_folders(root, from);
         Ok(())
     }
@@ -263,13 +267,14 @@ impl Archive {
     }
 }
 
+/// Returns the entry for a file, with a free path in the archive.
 fn entry(root: &dyn Folder, request: &ArchiveRequest, path: &Path) -> io::Result<ArchiveEntry> {
     let text = |path: &Path| {
         let text = path.to_str().map(str::to_owned);
         text.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidFilename, "the name is not UTF-8"))
     };
-    let wanted = Path::new(ARCHIVE).join(&request.folder).join(path);
-    let free = files::free_name(root, &wanted, request.at.as_millis())?;
+    let preferred = Path::new(ARCHIVE).join(&request.folder).join(path);
+    let free = files::free_name(root, &preferred, request.at.as_millis())?;
     let sha = request.checkpoint.as_ref().map_or(ORPHAN, CheckpointSha::as_str);
     Ok(ArchiveEntry {
         source_path: text(path)?,
@@ -282,20 +287,20 @@ fn entry(root: &dyn Folder, request: &ArchiveRequest, path: &Path) -> io::Result
     })
 }
 
-/// Whether the place of the file is taken: by a file of the restored checkpoint, or by the file itself, which
-/// never left.
-fn is_in_place(root: &dyn Folder, entry: &ArchiveEntry) -> io::Result<bool> {
+/// Whether the former place of the file is taken: by a file of the restored checkpoint, or by the file itself, if it never
+/// left.
+fn is_place_taken(root: &dyn Folder, entry: &ArchiveEntry) -> io::Result<bool> {
     let source = workspace_path(&entry.source_path)?;
     Ok(root.lookup(source)?.is_some())
 }
 
+/// Whether an entry may exist; an entry that cannot be examined counts as existing.
 fn exists(root: &dyn Folder, path: &str) -> bool {
-    // An entry that cannot be examined may exist.
     root.lookup(Path::new(path)).map_or(true, |found| found.is_some())
 }
 
-/// Checks a path of the manifest, which others may have edited: it must stay in the workspace and may name
-/// nothing of git or hankweave but the archive (X6).
+/// Checks a path of the manifest, which others may have edited: the path must stay in the workspace, and of the folders of git and
+/// hankweave it may lead into the archive alone (X6).
 fn workspace_path(path: &str) -> io::Result<&Path> {
     let refused = || {
         io::Error::new(

@@ -1,4 +1,4 @@
-//! Running the command line of a rig item.
+//! Runs the command line of a rig item: reports its output, stops it at its deadline or on request, and leaves no process running.
 
 use std::ffi::OsString;
 use std::io;
@@ -18,10 +18,10 @@ use crate::world::suspension::Stopwatch;
 /// Longest line that is reported whole, in bytes; a longer one is reported in pieces.
 const LINE_BYTES: usize = 64 << 10;
 
-/// Most characters of a line that is named as the cause of a failure.
+/// Longest part of a line that is named as the cause of a failure, in characters.
 const CAUSE_CHARACTERS: usize = 300;
 
-/// How long output is still waited for after the end of the command. Handing it over may take any time.
+/// How long to wait for more output after the end of the command. The time that reports take does not count.
 const DRAIN: Duration = Duration::from_millis(500);
 
 impl Rig {
@@ -42,16 +42,16 @@ impl Rig {
             marker: self.marker.clone(),
         };
         let mut process = self.world.spawner.spawn(spec).map_err(RigFailure::Spawn)?;
-        let ended = CancellationToken::new();
+        let has_ended = CancellationToken::new();
         let output = async {
             tokio::join!(
-                read_lines(index, RigStream::Stdout, &mut process.stdout, &ended, report),
-                read_lines(index, RigStream::Stderr, &mut process.stderr, &ended, report)
+                read_lines(index, RigStream::Stdout, &mut process.stdout, &has_ended, report),
+                read_lines(index, RigStream::Stderr, &mut process.stderr, &has_ended, report)
             )
         };
         let control = &mut *process.control;
         let (clock, started) = (&*self.world.clock, Stopwatch::start(&*self.world.clock));
-        let watched = async {
+        let watch = async {
             // The losing arms only wait: nothing is lost with them.
             let end = tokio::select! {
                 biased;
@@ -62,14 +62,15 @@ impl Rig {
                 }
                 () = self.cancel.cancelled() => self.stop(control).await.map(|_| Err(StepError::Cancelled)),
             };
+            // Ends processes that the command has left running, so that they no longer hold its pipes.
             control.sweep().await;
-            ended.cancel();
+            has_ended.cancel();
             end.unwrap_or_else(|error| Err(RigFailure::Spawn(error).into()))
         };
-        let (ended, (printed, complained)) = tokio::join!(watched, output);
-        ended.map_err(|error| match error {
+        let (result, (last_of_stdout, last_of_stderr)) = tokio::join!(watch, output);
+        result.map_err(|error| match error {
             StepError::Failed(RigFailure::CommandFailed { exit, .. }) => {
-                let said = complained.or(printed);
+                let said = last_of_stderr.or(last_of_stdout);
                 RigFailure::CommandFailed { exit, said }.into()
             }
             error => error,
@@ -94,24 +95,25 @@ fn check_exit(exit: ProcessExit) -> Result<(), StepError> {
     }
 }
 
-/// Reports the lines of `output` until it ends, and returns the beginning of the last line with content. A process that
-/// still holds the pipe after the command has `ended` could not be killed, so its output is not waited for.
+/// Reports the lines of `output` until it ends, and returns the beginning of the last line with content. After the command `has_ended`, waits
+/// at most [`DRAIN`] for more: a process that still holds the pipe then could not be killed.
 async fn read_lines<F: Future<Output = ()>>(
     index: usize,
     stream: RigStream,
     output: &mut (impl AsyncRead + Unpin),
-    ended: &CancellationToken,
+    has_ended: &CancellationToken,
     report: &impl Fn(RigEvent) -> F,
 ) -> Option<String> {
     let mut last = None;
     let mut lines = BoundedLines::new(output, b'\n', LINE_BYTES);
+    // The part of `DRAIN` that is left.
     let mut left = DRAIN;
     while !left.is_zero() {
         let reading = lines.next();
         tokio::pin!(reading);
         let read = tokio::select! {
             biased;
-            () = ended.cancelled() => {
+            () = has_ended.cancelled() => {
                 let since = Instant::now();
                 let read = timeout(left, reading).await;
                 left = left.saturating_sub(since.elapsed());

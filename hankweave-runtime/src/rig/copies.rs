@@ -1,6 +1,6 @@
-//! Removing the copies of rigs from the workspace when their codons are undone (RUN-20).
+//! Removes the copies that rigs made in the workspace, when a rollback undoes their codons (RUN-20).
 //!
-//! Only an unchanged copy is removed, since it can be made again. Changed and additional files stay.
+//! Only an unchanged copy is removed, because it can be made again. Changed and additional files stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ use super::files;
 use super::target::{self, CopyTarget, CopyTargetError};
 use crate::world::disk::{Disk, FileKind, Folder, IoError, OpenedEntry};
 
-/// Copies of a hank's rigs, with their targets.
+/// The copies that the rigs of a hank make.
 #[derive(Debug, Clone, Default)]
 pub struct RigCopies {
     /// The hank's folder.
@@ -30,15 +30,15 @@ pub struct RigCopy {
     pub from: String,
     /// The target, relative to the workspace.
     pub to: PathBuf,
-    /// Whether everything in the target comes from the copy, because it was removed first.
+    /// Whether the copy replaces its target. Then everything in the target comes from the copy.
     pub replace: bool,
 }
 
-/// Why a copy stays.
+/// Why a copy is not removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeptCopy {
-    /// It is not as it was copied.
+    /// It was changed since it was copied.
     #[error("it was changed since it was copied")]
     Changed,
     /// It cannot be compared with its source.
@@ -59,15 +59,16 @@ impl RigCopies {
         copies.map(|copy| copy.to.as_path()).collect()
     }
 
-    /// The copies of a codon that are in the workspace, the last one first, without those at the places of
+    /// Returns the copies of a codon that are in the workspace, the last one first, without those at the places of
     /// `kept`, which other codons need.
     pub fn found<'a>(&'a self, disk: &dyn Disk, codon: &str, kept: &BTreeSet<&Path>) -> Vec<&'a RigCopy> {
         let copies = self.of.get(codon).into_iter().flatten().rev();
-        let there = |copy: &&RigCopy| disk.metadata(&self.workspace.join(&copy.to)).is_ok();
-        let mut seen = BTreeSet::new();
+        let exists = |copy: &&RigCopy| disk.metadata(&self.workspace.join(&copy.to)).is_ok();
+        // Of several copies to one place, the last one is in the workspace.
+        let mut places = BTreeSet::new();
         copies
-            .filter(|copy| !kept.contains(copy.to.as_path()) && seen.insert(&copy.to))
-            .filter(there)
+            .filter(|copy| !kept.contains(copy.to.as_path()) && places.insert(&copy.to))
+            .filter(exists)
             .collect()
     }
 
@@ -75,13 +76,13 @@ impl RigCopies {
     ///
     /// # Errors
     ///
-    /// [`KeptCopy`]. What was removed before [`KeptCopy::Remove`] is copied again, so that the copy stays whole.
+    /// [`KeptCopy`]. Files that were removed before [`KeptCopy::Remove`] are copied again, so that the copy stays whole.
     pub fn take_out(&self, disk: &dyn Disk, copy: &RigCopy) -> Result<(), KeptCopy> {
-        let target = self.untouched(disk, copy)?;
+        let target = self.unchanged_target(disk, copy)?;
         let remove = |tree: &Tree, _: &dyn Folder, _: &OsStr| copy::take_out(tree, &target);
         let removed = copy::with_source(disk, &self.hank, &copy.from, remove).map_err(KeptCopy::Compare)?;
         removed.map_err(|error| {
-            // Without `replace`: that would begin with removing what has just resisted.
+            // Without `replace`, which would first try to remove the target, and that has just failed.
             if let Err(error) = copy::copy(disk, &self.hank, &copy.from, &target, false) {
                 tracing::warn!(%error, to = %copy.to.display(), "a part of a rig's copy is missing");
             }
@@ -91,17 +92,19 @@ impl RigCopies {
 
     /// Whether a copy could be removed now. Changes nothing.
     pub fn can_take_out(&self, disk: &dyn Disk, copy: &RigCopy) -> bool {
-        self.untouched(disk, copy).is_ok()
+        self.unchanged_target(disk, copy).is_ok()
     }
 
-    fn untouched(&self, disk: &dyn Disk, copy: &RigCopy) -> Result<CopyTarget, KeptCopy> {
+    /// Returns the target of a copy that is unchanged.
+    fn unchanged_target(&self, disk: &dyn Disk, copy: &RigCopy) -> Result<CopyTarget, KeptCopy> {
         let target = target::resolve(disk, &self.workspace, &copy.to).map_err(KeptCopy::Place)?;
-        let is_same = |tree: &Tree, source: &dyn Folder, name: &OsStr| {
+        let compare = |tree: &Tree, source: &dyn Folder, name: &OsStr| {
             let copied = (&*target.folder, &*target.name);
-            is_untouched(tree, (source, name), copied, copy.replace)
+            is_unchanged(tree, (source, name), copied, copy.replace)
         };
-        let same = copy::with_source(disk, &self.hank, &copy.from, is_same).map_err(KeptCopy::Compare)?;
-        match same {
+        let unchanged =
+            copy::with_source(disk, &self.hank, &copy.from, compare).map_err(KeptCopy::Compare)?;
+        match unchanged {
             Ok(true) => Ok(target),
             Ok(false) => Err(KeptCopy::Changed),
             Err(error) => Err(KeptCopy::Compare(
@@ -122,12 +125,11 @@ impl RigCopies {
     }
 }
 
-/// An entry of an open folder.
+/// An entry of an open folder: the folder, and the name in it.
 type DirEntryRef<'a> = (&'a dyn Folder, &'a OsStr);
 
-/// Whether everything that a copy of `tree` at `source` makes is unchanged in `copy`; with `alone`, and
-/// nothing else is.
-fn is_untouched(
+/// Whether `copy` is an unchanged copy of `tree` at `source`. With `alone`, additional entries count as a change.
+fn is_unchanged(
     tree: &Tree,
     source: DirEntryRef<'_>,
     copy: DirEntryRef<'_>,
@@ -150,9 +152,9 @@ fn is_untouched(
                 return Ok(false);
             }
             for (name, tree) in inner {
-                let same =
-                    names.contains(name) && is_untouched(tree, (&*original, name), (&*copied, name), alone)?;
-                if !same {
+                let unchanged =
+                    names.contains(name) && is_unchanged(tree, (&*original, name), (&*copied, name), alone)?;
+                if !unchanged {
                     return Ok(false);
                 }
             }

@@ -1,4 +1,5 @@
-//! Copying a file or a folder into the workspace (HANK-21).
+//! Copies a file or a folder of the hank into the workspace, and removes such a copy again (HANK-21). The source is listed completely before
+//! anything is written.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -36,19 +37,19 @@ pub enum CopyError {
         /// The folder.
         path: PathBuf,
     },
-    /// Something is neither a file, a folder nor a link.
+    /// An entry is of another kind than a file, a folder or a link.
     #[error("`{path}` is neither a file nor a folder")]
     Special {
-        /// The thing.
+        /// The entry.
         path: PathBuf,
     },
 }
 
-/// Copies `from`, a reference to a file or folder of the hank, to the target: with `replace` in place of an existing
-/// entry, otherwise into it, file by file.
+/// Copies `from`, a reference to a file or folder of the hank, to the target. With `replace` an existing target is removed first;
+/// otherwise a folder is copied into an existing folder, file by file.
 ///
 /// The source is checked before anything is removed, so that a tree that may not be copied leaves the target
-/// unchanged. Git's own files inside the tree are left out (HANK-15). Returns what was left out, as
+/// unchanged. Git's own files inside the tree are left out (HANK-15). Returns the paths that were left out, as
 /// references like `from`.
 pub(super) fn copy(
     disk: &dyn Disk,
@@ -57,27 +58,27 @@ pub(super) fn copy(
     target: &CopyTarget,
     replace: bool,
 ) -> Result<Vec<String>, CopyError> {
-    let target = SourceEntry {
+    let target = FolderEntry {
         folder: &*target.folder,
         name: &target.name,
         path: target.path.clone(),
     };
-    surveyed(disk, hank, from, |tree, source, left_out| {
+    with_survey(disk, hank, from, |tree, source, left_out| {
         match replace {
             true => target.remove()?,
-            false => fits(tree, &target)?,
+            false => check_fits(tree, &target)?,
         }
         write(tree, source, &target)?;
         Ok(left_out)
     })?
 }
 
-/// Removes what a copy of `tree` made at `target`, and its folders that are empty then; nothing else.
+/// Removes the files and links that a copy of `tree` made at `target`, and those of its folders that are then empty.
 pub(super) fn take_out(tree: &Tree, target: &CopyTarget) -> io::Result<()> {
-    take_out_of(tree, &*target.folder, &target.name)
+    take_out_entry(tree, &*target.folder, &target.name)
 }
 
-fn take_out_of(tree: &Tree, folder: &dyn Folder, name: &OsStr) -> io::Result<()> {
+fn take_out_entry(tree: &Tree, folder: &dyn Folder, name: &OsStr) -> io::Result<()> {
     let Tree::Folder(inner) = tree else {
         return folder.remove(name);
     };
@@ -85,7 +86,7 @@ fn take_out_of(tree: &Tree, folder: &dyn Folder, name: &OsStr) -> io::Result<()>
         return Ok(());
     };
     for (name, tree) in inner {
-        take_out_of(tree, &*copied, name)?;
+        take_out_entry(tree, &*copied, name)?;
     }
     match copied.names()?.is_empty() {
         true => folder.remove(name),
@@ -93,32 +94,32 @@ fn take_out_of(tree: &Tree, folder: &dyn Folder, name: &OsStr) -> io::Result<()>
     }
 }
 
-/// Lists what a copy of `from` would hold, and passes that to `see` with the folder and the name of the
-/// source.
+/// Lists what a copy of `from` would hold, and returns the result of `work` on the list, the folder around the source and the name of
+/// the source.
 pub(super) fn with_source<T>(
     disk: &dyn Disk,
     hank: &Path,
     from: &str,
-    see: impl FnOnce(&Tree, &dyn Folder, &OsStr) -> T,
+    work: impl FnOnce(&Tree, &dyn Folder, &OsStr) -> T,
 ) -> Result<T, CopyError> {
-    surveyed(disk, hank, from, |tree, source, _| {
-        see(tree, source.folder, source.name)
+    with_survey(disk, hank, from, |tree, source, _| {
+        work(tree, source.folder, source.name)
     })
 }
 
-/// Lists `from` and everything in it; `see` also gets what a copy leaves out.
-fn surveyed<T>(
+/// Lists `from` and everything in it, and returns the result of `work` on the list, the source, and the paths that a copy leaves out.
+fn with_survey<T>(
     disk: &dyn Disk,
     hank: &Path,
     from: &str,
-    see: impl FnOnce(&Tree, &SourceEntry<'_>, Vec<String>) -> T,
+    work: impl FnOnce(&Tree, &FolderEntry<'_>, Vec<String>) -> T,
 ) -> Result<T, CopyError> {
     let names = paths::reference(from).map_err(|reason| CopyError::Reference {
         from: from.to_owned(),
         reason,
     })?;
-    let (folder, name) = source(disk, hank, &names)?;
-    let source = SourceEntry {
+    let (folder, name) = open_source(disk, hank, &names)?;
+    let source = FolderEntry {
         folder: &*folder,
         name: name.as_ref(),
         path: names.iter().fold(hank.to_owned(), |path, name| path.join(name)),
@@ -132,10 +133,10 @@ fn surveyed<T>(
     };
     let tree = list_tree(&source, 0, &mut survey)?;
     let tree = tree.ok_or_else(|| source.special())?;
-    Ok(see(&tree, &source, survey.left_out))
+    Ok(work(&tree, &source, survey.left_out))
 }
 
-/// Facts about a tree before it is copied.
+/// Rules for listing a tree, and the paths that they leave out.
 struct CopySurvey<'a> {
     hank: &'a Path,
     rules: CopyRules,
@@ -144,7 +145,7 @@ struct CopySurvey<'a> {
 }
 
 impl CopySurvey<'_> {
-    /// Whether the entry is left out; remembers that.
+    /// Returns whether the rules leave the entry out, and adds it to the list if so.
     fn leaves_out(&mut self, path: &Path, is_folder: bool) -> bool {
         let reference = path.strip_prefix(self.hank).unwrap_or(path);
         let leaves_out = self.rules.leave_out(reference, is_folder);
@@ -155,22 +156,23 @@ impl CopySurvey<'_> {
     }
 }
 
-/// Entries to copy. They are listed completely before the first write: a target inside the source must not grow
-/// during the copy.
+/// Entries to copy. They are listed completely before the first write: otherwise a copy to a target inside the source would copy
+/// itself without end.
 pub(super) enum Tree {
     Folder(Vec<(OsString, Tree)>),
     File,
+    /// A link to this path.
     Link(PathBuf),
 }
 
-/// One entry of an open folder; the path is for messages.
-struct SourceEntry<'a> {
+/// One entry of an open folder, in the source or the target; the path is for messages.
+struct FolderEntry<'a> {
     folder: &'a dyn Folder,
     name: &'a OsStr,
     path: PathBuf,
 }
 
-impl SourceEntry<'_> {
+impl FolderEntry<'_> {
     fn open(&self, action: &'static str) -> Result<OpenedEntry, IoError> {
         self.folder
             .open(self.name)
@@ -204,16 +206,17 @@ impl SourceEntry<'_> {
     }
 }
 
-fn inside<'a>(place: &SourceEntry<'_>, folder: &'a dyn Folder, name: &'a OsStr) -> SourceEntry<'a> {
-    SourceEntry {
+/// Returns the entry `name` of `folder`, which is the opened `parent`.
+fn inside<'a>(parent: &FolderEntry<'_>, folder: &'a dyn Folder, name: &'a OsStr) -> FolderEntry<'a> {
+    FolderEntry {
         folder,
         name,
-        path: place.path.join(name),
+        path: parent.path.join(name),
     }
 }
 
-/// Walks from the hank's folder to the folder around the source, and follows no link.
-fn source<'a>(
+/// Opens the folder around the source, beginning at the hank's folder and following no link. Also returns the name of the source.
+fn open_source<'a>(
     disk: &dyn Disk,
     hank: &Path,
     names: &[&'a str],
@@ -229,10 +232,10 @@ fn source<'a>(
     }
 }
 
-/// Lists the entry at `place`, `depth` folders deep in the tree; `None` if it is left out. An entry that the
-/// author names is copied even if the rules exclude it.
+/// Lists an entry that is `depth` folders deep in the tree; `None` if it is left out. The entry at depth 0, which the author has
+/// named, is copied even if the rules exclude it.
 fn list_tree(
-    place: &SourceEntry<'_>,
+    place: &FolderEntry<'_>,
     depth: usize,
     survey: &mut CopySurvey<'_>,
 ) -> Result<Option<Tree>, CopyError> {
@@ -262,21 +265,23 @@ fn list_tree(
 }
 
 /// Checks that the tree can be copied over the existing files: no folder may exist where the tree has a file or link.
-fn fits(tree: &Tree, to: &SourceEntry<'_>) -> Result<(), CopyError> {
+fn check_fits(tree: &Tree, to: &FolderEntry<'_>) -> Result<(), CopyError> {
     match (tree, to.found()?) {
         (Tree::File | Tree::Link(_), Some(OpenedEntry::Folder(_))) => Err(CopyError::FolderInTheWay {
             path: to.path.clone(),
         }),
         (Tree::Folder(inner), Some(OpenedEntry::Folder(folder))) => {
-            let mut inner = inner.iter();
-            inner.try_for_each(|(name, tree)| fits(tree, &inside(to, &*folder, name)))
+            for (name, tree) in inner {
+                check_fits(tree, &inside(to, &*folder, name))?;
+            }
+            Ok(())
         }
         (Tree::File | Tree::Link(_) | Tree::Folder(_), _) => Ok(()),
     }
 }
 
-/// Makes room for one entry: a file or link that has its name goes.
-fn make_room(to: &SourceEntry<'_>) -> Result<(), CopyError> {
+/// Makes room for a file or link: removes an existing file or link of its name.
+fn make_room(to: &FolderEntry<'_>) -> Result<(), CopyError> {
     match to.found()? {
         None => Ok(()),
         Some(OpenedEntry::File(_) | OpenedEntry::Other(_)) => Ok(to.remove()?),
@@ -286,8 +291,8 @@ fn make_room(to: &SourceEntry<'_>) -> Result<(), CopyError> {
     }
 }
 
-/// Copies. An entry that has changed its kind since it was listed ends the copy.
-fn write(tree: &Tree, from: &SourceEntry<'_>, to: &SourceEntry<'_>) -> Result<(), CopyError> {
+/// Writes the copy. An entry of the source that has changed its kind since it was listed ends the copy.
+fn write(tree: &Tree, from: &FolderEntry<'_>, to: &FolderEntry<'_>) -> Result<(), CopyError> {
     let failed = || IoError::at("copy to", &to.path);
     match tree {
         Tree::Link(link) => {
@@ -306,8 +311,8 @@ fn write(tree: &Tree, from: &SourceEntry<'_>, to: &SourceEntry<'_>) -> Result<()
             let source = from.open_folder("read")?;
             let target = match to.found()? {
                 Some(OpenedEntry::Folder(folder)) => folder,
-                there => {
-                    if there.is_some() {
+                existing => {
+                    if existing.is_some() {
                         to.remove()?;
                     }
                     to.folder.create_folder(to.name).map_err(failed())?;
@@ -322,8 +327,10 @@ fn write(tree: &Tree, from: &SourceEntry<'_>, to: &SourceEntry<'_>) -> Result<()
     }
 }
 
-/// A link that stays inside the copied tree, `folders` deep in it; any other is refused (X3).
+/// Returns the path to which a link points if that stays inside the copied tree; otherwise the link is refused (X3). `path` is that of the link itself, in a
+/// folder that is `folders` deep in the tree.
 fn inner_link(link: PathBuf, path: &Path, folders: usize) -> Result<PathBuf, CopyError> {
+    // `None` once the path has left the tree.
     let mut depth = Some(folders);
     for component in link.components() {
         depth = match (component, depth) {

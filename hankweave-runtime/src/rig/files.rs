@@ -1,5 +1,5 @@
-//! Files of the workspace: those that match patterns, and the folders on the path to one. No link is
-//! followed.
+//! Helpers for the archive, results and copies: selecting files of the workspace by patterns, comparing contents, free names, and removing empty
+//! folders. No link is followed.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +10,7 @@ use hankweave_core::hank::exclude::is_excluded;
 
 use crate::world::disk::{FileKind, Folder, OpenedEntry};
 
-/// A deeper tree is a mistake, and walking it costs one open folder for each level.
+/// Deepest folder that is searched. A deeper tree is a mistake, and walking it costs one open folder for each level.
 const MAX_DEPTH: usize = 256;
 
 /// Selection of files.
@@ -19,7 +19,7 @@ pub(super) struct RigSelection<'a> {
     pub(super) patterns: &'a Patterns,
     /// Folder to leave out with everything inside, relative to the workspace.
     pub(super) leave_out: Option<&'a Path>,
-    /// Whether links count, as themselves.
+    /// Whether links are selected as well; they are not followed.
     pub(super) links: bool,
 }
 
@@ -31,14 +31,14 @@ pub(super) fn select(root: &dyn Folder, selection: RigSelection<'_>) -> io::Resu
         if is_excluded(name.as_bytes(), depth == 1) || selection.leave_out == Some(path) {
             return Ok(None);
         }
-        let is_meant = selection.patterns.matches(path.as_os_str().as_bytes());
+        let is_match = selection.patterns.matches(path.as_os_str().as_bytes());
         match folder.open(name) {
             Ok(OpenedEntry::Folder(inner)) if depth <= MAX_DEPTH => return Ok(Some(inner)),
-            Ok(OpenedEntry::File(_)) if is_meant => files.push(path.to_owned()),
-            Ok(OpenedEntry::Other(FileKind::Link)) if is_meant && selection.links => {
+            Ok(OpenedEntry::File(_)) if is_match => files.push(path.to_owned()),
+            Ok(OpenedEntry::Other(FileKind::Link)) if is_match && selection.links => {
                 files.push(path.to_owned())
             }
-            Err(error) if is_meant => return Err(error),
+            Err(error) if is_match => return Err(error),
             // Entries that do not match may be of any kind, and unreadable.
             Ok(_) | Err(_) => {}
         }
@@ -51,17 +51,18 @@ pub(super) fn select(root: &dyn Folder, selection: RigSelection<'_>) -> io::Resu
 pub(super) fn same_content(left: Box<dyn Read + Send>, right: Box<dyn Read + Send>) -> io::Result<bool> {
     let (mut left, mut right) = (BufReader::new(left), BufReader::new(right));
     loop {
-        let (ours, theirs) = (left.fill_buf()?, right.fill_buf()?);
-        let length = ours.len().min(theirs.len());
-        if length == 0 || ours[..length] != theirs[..length] {
-            return Ok(ours.is_empty() && theirs.is_empty());
+        let (left_bytes, right_bytes) = (left.fill_buf()?, right.fill_buf()?);
+        let length = left_bytes.len().min(right_bytes.len());
+        // An empty buffer is the end of its file: the contents are equal if both ends are reached.
+        if length == 0 || left_bytes[..length] != right_bytes[..length] {
+            return Ok(left_bytes.is_empty() && right_bytes.is_empty());
         }
         left.consume(length);
         right.consume(length);
     }
 }
 
-/// The first free name: `path` itself, else `<stem>_<n>_<timestamp>` with its extension (HANK-25).
+/// Returns the first free path: `path` itself, else with the name `<stem>_<n>_<timestamp>` and the extension of `path` (HANK-25).
 pub(super) fn free_name(root: &dyn Folder, path: &Path, timestamp: i64) -> io::Result<PathBuf> {
     let mut candidate = path.to_owned();
     for number in 1_u32.. {
@@ -79,7 +80,7 @@ pub(super) fn free_name(root: &dyn Folder, path: &Path, timestamp: i64) -> io::R
     Ok(candidate)
 }
 
-/// Removes the folders around `path` that are empty, from the inside out.
+/// Removes the empty folders on the path to `path`, from the inside out.
 pub(super) fn remove_empty_folders(root: &dyn Folder, path: &Path) -> io::Result<()> {
     let around = path.ancestors().skip(1);
     for folder in around.filter(|folder| !folder.as_os_str().is_empty()) {

@@ -1,9 +1,9 @@
-//! Rigs: what prepares a codon's workspace before its agent starts.
+//! Rigs, which prepare a codon's workspace before its agent starts, and what happens to files after the codon.
 //!
-//! [`Rig`] runs the items of `rigSetup` in order. The first that fails and may not fail ends the rig (HANK-20).
+//! [`Rig`] runs the items of `rigSetup` in order: copies and commands. The first item that fails and may not fail ends the rig (HANK-20).
 //!
-//! When the codon is rolled back, [`RigCopies`] removes what was copied. When it has completed, [`OutputCopier`]
-//! copies its results to the output directory and [`Archive`] moves away what is no longer wanted.
+//! When the codon is rolled back, [`RigCopies`] removes the copies. When the codon has completed, [`OutputCopier`]
+//! copies its results to the output directory, and [`Archive`] moves files away that are no longer wanted.
 
 mod archive;
 mod command;

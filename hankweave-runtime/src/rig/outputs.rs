@@ -1,4 +1,4 @@
-//! Copying results from the workspace to the output directory (HANK-24).
+//! Copies results from the workspace to the output directory (HANK-24).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ pub struct OutputCopier {
     pub directory: PathBuf,
     /// Whether to replace a file with an equal name. Otherwise the new file gets another name.
     pub overwrite: bool,
-    /// Whether to skip files with equal name and content, for results that may have been copied before.
+    /// Whether an earlier process may have copied results already: then files with equal name and content are skipped.
     pub again: bool,
-    /// Part of the new name of a file whose name is taken.
+    /// Time that becomes part of the new name of a file whose name is taken.
     pub at: Timestamp,
 }
 
@@ -55,8 +55,8 @@ pub enum OutputError {
 
 impl OutputCopier {
     /// Copies every file that matches `patterns`, keeping its relative path. Returns the paths of the copies,
-    /// relative to the output directory. Links are copied as links. An output directory inside the workspace
-    /// is not copied.
+    /// relative to the output directory. Links are copied as links. Files in the output directory itself, if that is
+    /// inside the workspace, are not copied.
     ///
     /// # Errors
     ///
@@ -95,6 +95,7 @@ impl OutputCopier {
         }
     }
 
+    /// Copies one file or link, and returns the path of the copy.
     fn copy_one(&self, workspace: &dyn Folder, path: &Path, directory: &dyn Folder) -> io::Result<PathBuf> {
         let target = match directory.lookup(path)? {
             None => path.to_owned(),
@@ -108,7 +109,7 @@ impl OutputCopier {
         };
         match workspace.find(path)? {
             OpenedEntry::File(mut file) => directory.make(&target, |folder, name| {
-                // Half a file must not look like a result.
+                // An incomplete copy is removed: it must not look like a result.
                 let copied = folder.create_file(name, file.mode, &mut *file.content);
                 copied.inspect_err(|_| drop(folder.remove(name)))
             })?,

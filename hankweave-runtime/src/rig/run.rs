@@ -1,4 +1,5 @@
-//! Running a rig (HANK-20, HANK-22).
+//! Runs the items of a rig in order: copies and commands (HANK-20, HANK-22). Checks and the commands before copied results run as items of a rig as
+//! well.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,10 +18,10 @@ use super::target::{self, CopyTargetError};
 use crate::world::World;
 use crate::world::disk::{FileKind, parent};
 
-/// Everything around the items of one rig.
+/// Settings with which the items of one rig run.
 #[derive(Debug)]
 pub struct Rig {
-    /// World of copies and commands.
+    /// The world (disk, processes, clock) in which copies and commands run.
     pub world: World,
     /// The hank's folder: where copies come from.
     pub hank: PathBuf,
@@ -36,9 +37,9 @@ pub struct Rig {
     pub grace: Duration,
     /// Whether every item may fail, even if the item itself may not.
     pub ignore_failures: bool,
-    /// Stops a running command as an agent is stopped, and starts no further item.
+    /// Cancelled to stop the running command, with its grace period, and start no further item.
     pub cancel: CancellationToken,
-    /// Skips the grace period.
+    /// Cancelled to end the grace period.
     pub force: CancellationToken,
 }
 
@@ -62,7 +63,7 @@ pub enum RigEvent {
     },
     /// A copy skipped this path, relative to the hank's folder.
     LeftOut(String),
-    /// An item failed and the rig continues, because it may.
+    /// An item failed that may fail; the rig continues.
     FailureIgnored {
         /// The item.
         index: usize,
@@ -122,7 +123,7 @@ pub enum RigFailure {
 }
 
 impl RigFailure {
-    /// The word for this failure in events (HANK-20).
+    /// Returns the word for this failure in events (HANK-20).
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -132,7 +133,7 @@ impl RigFailure {
         }
     }
 
-    /// The exit code of a command that failed; -1 for death by a signal.
+    /// Returns the exit code of a command that failed, or -1 if a signal ended it; `None` for other failures.
     #[must_use]
     pub fn exit_code(&self) -> Option<i32> {
         match self {
@@ -168,7 +169,7 @@ impl RigError {
     }
 }
 
-/// How one item went wrong.
+/// Why one item did not finish.
 pub(super) enum StepError {
     Failed(RigFailure),
     Cancelled,
@@ -184,7 +185,7 @@ impl Rig {
     /// The usual time of one command (S6).
     pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(600);
 
-    /// Runs the items in order and passes what happens to `report`.
+    /// Runs the items in order and passes events to `report`.
     ///
     /// # Errors
     ///
@@ -194,6 +195,7 @@ impl Rig {
         items: &[RigItem],
         report: impl Fn(RigEvent) -> F,
     ) -> Result<(), RigError> {
+        // The folder for commands with `workingDirectory: lastCopied`; the workspace before the first copy.
         let mut last_copied = self.workspace.clone();
         for (index, item) in items.iter().enumerate() {
             if self.cancel.is_cancelled() {
@@ -212,6 +214,7 @@ impl Rig {
         Ok(())
     }
 
+    /// Runs one item.
     async fn item<F: Future<Output = ()>>(
         &self,
         index: usize,
@@ -240,8 +243,8 @@ impl Rig {
 
     /// Copies on a blocking thread.
     ///
-    /// Returns the folder in which a command can run (the target, or the folder of a copied file) and what
-    /// was left out.
+    /// Returns the folder in which a later command can run (the copied folder, or the folder around a copied file), and the paths that
+    /// were left out.
     async fn copy(&self, from: &str, to: &Path, replace: bool) -> Result<(PathBuf, Vec<String>), RigFailure> {
         let (disk, hank, workspace) = (
             Arc::clone(&self.world.disk),

@@ -1,4 +1,4 @@
-//! Allowed targets of a copy.
+//! Checks and resolves the target of a rig's copy: it has to be a path inside the workspace, outside of protected folders.
 
 use std::ffi::OsString;
 use std::io;
@@ -24,7 +24,7 @@ pub enum CopyTargetError {
     Protected {
         /// The target as written.
         to: PathBuf,
-        /// To whom it belongs.
+        /// The rule that protects it, as a phrase after the path.
         rule: &'static str,
     },
     /// The folder that should hold the target is missing.
@@ -44,18 +44,19 @@ pub enum CopyTargetError {
     },
 }
 
-/// Target of a copy: an entry of an open folder, so that a link that is planted later does not lead it
-/// elsewhere.
+/// Target of a copy, as an entry of an open folder, so that a link that is planted later does not lead elsewhere.
 #[derive(Debug)]
 pub(super) struct CopyTarget {
+    /// The folder around the target.
     pub(super) folder: Box<dyn Folder>,
+    /// The name of the target in `folder`.
     pub(super) name: OsString,
     /// The absolute path, for messages and for commands.
     pub(super) path: PathBuf,
 }
 
-/// The place of `to` in `workspace`, resolved now, because an earlier command may have planted a link (X3).
-/// The last part is not followed: a link there is what gets replaced.
+/// Resolves the path `to` in `workspace`. Links are followed now and not when the hank is read, because an earlier command may have planted
+/// one (X3). A link at the last part of the path is not followed: the copy replaces it.
 pub(super) fn resolve(disk: &dyn Disk, workspace: &Path, to: &Path) -> Result<CopyTarget, CopyTargetError> {
     let outside = || CopyTargetError::Outside { to: to.to_owned() };
     let mut parts = Vec::new();
@@ -76,18 +77,18 @@ pub(super) fn resolve(disk: &dyn Disk, workspace: &Path, to: &Path) -> Result<Co
         to: to.to_owned(),
         source,
     };
-    let left = || CopyTargetError::Link { to: to.to_owned() };
+    let leaves = || CopyTargetError::Link { to: to.to_owned() };
     let root = disk.real_path(workspace).map_err(missing)?;
     let parent = disk
         .real_path(&root.join(parts.iter().collect::<PathBuf>()))
         .map_err(missing)?;
-    let inside = parent.strip_prefix(&root).map_err(|_| left())?;
-    check_written(inside.as_os_str().as_bytes()).map_err(|_| left())?;
-    // The real path has no links; a link in it now was planted since.
+    let inside = parent.strip_prefix(&root).map_err(|_| leaves())?;
+    check_written(inside.as_os_str().as_bytes()).map_err(|_| leaves())?;
+    // `inside` was free of links a moment ago; a link in it now was planted since, and is refused.
     let folder = disk.open_folder(&root).map_err(missing)?;
     let folder = match folder.folder(inside) {
         Ok(inner) => inner.unwrap_or(folder),
-        Err(PathError::Link { .. } | PathError::NotAFolder { .. }) => return Err(left()),
+        Err(PathError::Link { .. } | PathError::NotAFolder { .. }) => return Err(leaves()),
         Err(error) => return Err(missing(error.into())),
     };
     Ok(CopyTarget {

@@ -1,4 +1,4 @@
-//! Codons that start once they are approved (STATE-65).
+//! Approvals: the question before a codon, the pause of a run that cannot ask, and the record of the answer (STATE-65).
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::Ceiling;
@@ -26,9 +26,10 @@ pub(super) fn can_be_asked(context: &RunContext) -> bool {
 /// Returns the question before the codon starts.
 pub(super) fn question(context: &RunContext, entry: &PlanEntry) -> String {
     let config = context.hank.codon(entry.codon_id.configured());
-    let asked = config.and_then(|config| config.approval.as_ref());
-    let values = prompt_values(context);
-    asked.map_or_else(String::new, |asked| asked.fill(&entry.codon_id, &values))
+    let Some(approval) = config.and_then(|config| config.approval.as_ref()) else {
+        return String::new();
+    };
+    approval.fill(&entry.codon_id, &prompt_values(context))
 }
 
 /// Returns the result of a run that has no way to ask the user.
@@ -59,7 +60,7 @@ fn paused(codon: CodonId, why: String) -> RunResult {
     })
 }
 
-/// Records the answer of `by`, durably. `at` is the time at which it was given, if that was earlier.
+/// Records an answer, durably. `by` is its author; `at` is the time at which the answer was given, if that was earlier.
 pub(crate) async fn record(
     manager: &StateManager,
     codon_id: &CodonId,

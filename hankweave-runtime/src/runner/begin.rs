@@ -1,4 +1,5 @@
-//! How a run begins: fresh, after the newest codon, or at an earlier point (RUN-2 to RUN-4).
+//! Starts a run: at the first codon, after the newest codon, in its session, or at an earlier point to which files are rolled back (RUN-2 to
+//! RUN-4). Also answers what the next run would do, before it starts.
 
 use hankweave_core::budget::{self, CeilingUse};
 use hankweave_core::codon::{CheckpointType, CodonExecution};
@@ -18,55 +19,56 @@ use super::approval;
 use super::rollback::{self, RollbackError, UndoneWork};
 use crate::arrival;
 use crate::checkpoint::{InitialRequest, RestorePlan, incomplete};
-use crate::codon::{NoBudget, no_budget_left, telling};
+use crate::codon::{NoBudget, await_with_progress, no_budget_left};
 use crate::counting::Counting;
 use crate::options::Recovery;
 use crate::recovery::{self, OpenedExecution};
 
-/// A run after its first records.
-pub(super) struct BegunRun {
+/// A run whose start is recorded.
+pub(super) struct StartedRun {
     pub(super) run: Run<Running>,
-    /// The checkpoint that the run builds on.
+    /// The checkpoint of the files with which the run starts.
     pub(super) base: Option<CheckpointSha>,
-    /// The checkpoint of a rig that is in the files already, for the codon that is run again.
+    /// Checkpoint of the rig (set-up of the workspace) of the first codon, if that rig is in the files already.
     pub(super) rig: Option<CheckpointSha>,
 }
 
 /// From where a run continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StartPoint {
-    /// From the options, which count for the first run, or else as recorded.
-    Start,
+    /// As the user's options say, or else as recorded. For the first run of a process.
+    ByOptions,
     /// As recorded.
-    Recorded,
+    ByRecord,
     /// Before the newest codon, which runs again with the files as they are.
-    Again,
-    /// At the beginning of the newest run with the files as they are: a codon that was chosen runs again.
-    Anew,
+    NewestCodonAgain,
+    /// At the beginning of the newest run with the files as they are, for a chosen codon that has ended in that run.
+    ChosenCodonAgain,
 }
 
-/// Opens the next run, or returns `None` when the plan is finished and nothing is left to do.
+/// Starts the next run, or returns `None` when the plan is finished and nothing is left to do. First finishes a restore that
+/// was interrupted.
 ///
-/// `goes_on` is published after a rollback: whether the next codon starts by itself.
+/// `auto_restart` is published after a rollback: whether the next codon starts by itself.
 pub(super) async fn start(
     opened: &OpenedExecution,
-    how: StartPoint,
-    goes_on: bool,
-) -> Result<Option<BegunRun>, RunError> {
-    let anew = opened.options.fresh && how == StartPoint::Start;
+    start_point: StartPoint,
+    auto_restart: bool,
+) -> Result<Option<StartedRun>, RunError> {
+    let starts_over = opened.options.fresh && start_point == StartPoint::ByOptions;
     match rollback::finish(&opened.possession).await {
-        Err(RollbackError::CutOff { target, safety, .. }) if anew => {
+        Err(RollbackError::CutOff { target, safety, .. }) if starts_over => {
             rollback::leave_cut_off(&opened.possession, &target, safety.as_ref()).await;
         }
         finished => finished?,
     }
-    if anew {
+    if starts_over {
         approval::withdraw(&opened.possession.manager).await?;
     }
     let state = opened.possession.manager.snapshot();
-    let (source, reason) = match where_to(opened, &state, how).await? {
+    let (source, reason) = match resume_point(opened, &state, start_point).await? {
         Resume::Fresh => return fresh(opened, &state).await.map(Some),
-        // Without autostart the user may want to go back from the end.
+        // Without autostart a run of a finished plan opens as well: the user may want to roll back.
         Resume::Continue(_) if opened.options.autostart && is_finished(&state, &opened.hank) => {
             return Ok(None);
         }
@@ -77,10 +79,11 @@ pub(super) async fn start(
         }
         Resume::RollBack(source) => {
             let pending = state.pending_rollback.as_ref();
-            let source = match pending.is_some_and(|pending| pending.source == source) {
+            let is_rolled_back = pending.is_some_and(|pending| pending.source == source);
+            let source = match is_rolled_back {
                 true => source,
                 false => {
-                    can_be_paid(opened, &state)?;
+                    check_budget(opened, &state)?;
                     go_back(opened, &state, source).await?
                 }
             };
@@ -95,14 +98,14 @@ pub(super) async fn start(
     let conditions = StartingConditions::continuation(source.clone(), Some(reason));
     let run = start_run(opened, &state, conditions).await?;
     if reason == ContinuationReason::Rollback {
-        let completed = completed(opened, &state, source, &run, goes_on);
+        let completed = rollback_completed(opened, &state, source, &run, auto_restart);
         opened.possession.publish(completed).await;
     }
-    Ok(Some(BegunRun { run, base, rig }))
+    Ok(Some(StartedRun { run, base, rig }))
 }
 
-/// Refuses to take files back for a codon before which the run would pause at once.
-fn can_be_paid(opened: &OpenedExecution, state: &HankweaveState) -> Result<(), RunError> {
+/// Refuses a rollback for a codon before which the run would pause at once, because no budget is left.
+fn check_budget(opened: &OpenedExecution, state: &HankweaveState) -> Result<(), RunError> {
     let ceiling = opened.options.ceiling.or_from_hank(&opened.hank);
     let newest = state.runs.iter().find_map(|run| run.codons.last());
     let planned = newest.and_then(|codon| state.planned(codon.codon_id()));
@@ -118,7 +121,8 @@ fn can_be_paid(opened: &OpenedExecution, state: &HankweaveState) -> Result<(), R
     }
 }
 
-/// Takes the files back to `source`, with what the user has changed between it and the work that is undone; returns where they are then.
+/// Rolls the files back for a run that continues at `source`. Changes that the user made between `source` and the undone work stay. Returns the position
+/// with the checkpoint that the files then match.
 async fn go_back(
     opened: &OpenedExecution,
     state: &HankweaveState,
@@ -133,13 +137,13 @@ async fn go_back(
     Ok(rollback.source)
 }
 
-/// Begins in the codon that was interrupted, with the files as they are: its agent continues in its session.
+/// Starts in the codon that was interrupted, with the files as they are: its agent continues in its session.
 async fn in_session(
     opened: &OpenedExecution,
     state: &HankweaveState,
     source: ContinuationSource,
     session: SessionId,
-) -> Result<BegunRun, RunError> {
+) -> Result<StartedRun, RunError> {
     let thread = thread::build(state, None, None);
     let interrupted = thread.codons.first().map(|entry| entry.codon.as_ref());
     let rig = interrupted
@@ -148,7 +152,7 @@ async fn in_session(
     let base = thread::position(state, &thread);
     let conditions = StartingConditions::in_session(source, session);
     let run = start_run(opened, state, conditions).await?;
-    Ok(BegunRun { run, base, rig })
+    Ok(StartedRun { run, base, rig })
 }
 
 /// Why a run cannot simply continue: the user has to choose a [`Recovery`].
@@ -164,7 +168,7 @@ pub struct UnfinishedCodon {
     pub stopped: bool,
     /// Whether its agent has a session in which it can continue.
     pub session: bool,
-    /// Rollback to the last success.
+    /// Where [`Recovery::LastSuccess`] would continue.
     pub last_success: SuccessTarget,
     /// Position from which the run continues if the user does not choose.
     pub default: Recovery,
@@ -181,7 +185,7 @@ pub enum SuccessTarget {
     Beginning,
 }
 
-/// The trouble that the next run begins with, if there is any.
+/// Returns the failed, crashed or interrupted codon with which the next run has to deal first, if there is one.
 pub(crate) async fn trouble(opened: &OpenedExecution) -> Result<Option<UnfinishedCodon>, RunError> {
     let state = opened.possession.manager.snapshot();
     if opened.options.fresh || state.runs.is_empty() {
@@ -189,8 +193,8 @@ pub(crate) async fn trouble(opened: &OpenedExecution) -> Result<Option<Unfinishe
     }
     let known = rollback::known_checkpoints(&opened.possession).await?;
     let thread = thread::build(&state, None, Some(&known));
-    // After a rollback that the user asked for, an interrupted codon is no obstacle: the files stay as they are. A codon
-    // that failed there is one, because a run would roll back its files.
+    // An interrupted codon to which the user has rolled back is no obstacle: the files stay as they are. A failed one is,
+    // because a run would roll back its files.
     if state.pending_rollback.is_some() && thread.is_unfinished() {
         return Ok(None);
     }
@@ -205,8 +209,8 @@ pub(crate) async fn trouble(opened: &OpenedExecution) -> Result<Option<Unfinishe
                 opened.possession.world.disk.clone(),
                 opened.possession.dir.clone(),
             );
-            let looked = move || !arrival::is_elsewhere(&*disk, &dir, &session);
-            opened.possession.world.blocking.run(looked).await
+            let is_here = move || !arrival::is_elsewhere(&*disk, &dir, &session);
+            opened.possession.world.blocking.run(is_here).await
         }
         None => false,
     };
@@ -216,23 +220,23 @@ pub(crate) async fn trouble(opened: &OpenedExecution) -> Result<Option<Unfinishe
         crashed: newest.is_some_and(|entry| entry.run_status == RunStatus::Crashed),
         stopped: thread.interruption().is_some(),
         session,
-        last_success: way_back(&state, &thread),
+        last_success: success_target(&state, &thread),
         default: thread.default_recovery(),
     }))
 }
 
-/// Finds out which files the next run would change if it continued at the last success; `None` where it would take none back. Changes no file. Fails as the run
-/// would where the budget leaves nothing for it.
+/// Finds out which files the next run would change if it continued at the last success; `None` if it would roll back no files. Changes no file. Fails as
+/// the run would if no budget is left.
 pub(crate) async fn taken_back(opened: &OpenedExecution) -> Result<Option<RestorePlan>, RunError> {
     let state = opened.possession.manager.snapshot();
-    can_be_paid(opened, &state)?;
+    check_budget(opened, &state)?;
     let known = rollback::known_checkpoints(&opened.possession).await?;
     let thread = thread::build(&state, None, Some(&known));
-    let wish = RunIntent {
+    let intent = RunIntent {
         recovery: Some(Recovery::LastSuccess),
         again: false,
     };
-    let Resume::RollBack(source) = resume(&state, &thread, &opened.hank, wish, &known) else {
+    let Resume::RollBack(source) = resume(&state, &thread, &opened.hank, intent, &known) else {
         return Ok(None);
     };
     let work = UndoneWork::find(opened, &state, &thread, &source).await?;
@@ -240,7 +244,8 @@ pub(crate) async fn taken_back(opened: &OpenedExecution) -> Result<Option<Restor
     Ok(Some(plan))
 }
 
-fn way_back(state: &HankweaveState, thread: &ExecutionThread) -> SuccessTarget {
+/// Returns where the run continues at the last success.
+fn success_target(state: &HankweaveState, thread: &ExecutionThread) -> SuccessTarget {
     let Resume::RollBack(source) = thread.resume(true) else {
         return SuccessTarget::Beginning;
     };
@@ -251,11 +256,11 @@ fn way_back(state: &HankweaveState, thread: &ExecutionThread) -> SuccessTarget {
     }
 }
 
-/// Effect of a fresh run on what earlier ones left.
+/// Message for the user about a fresh run in a directory with earlier runs.
 const STARTS_OVER: &str = "the hank starts over at its first codon; files and history stay as they are";
 
-/// Begins at the first codon, with the files as they are.
-async fn fresh(opened: &OpenedExecution, state: &HankweaveState) -> Result<BegunRun, RunError> {
+/// Starts at the first codon, with the files as they are.
+async fn fresh(opened: &OpenedExecution, state: &HankweaveState) -> Result<StartedRun, RunError> {
     let sha = initial_checkpoint(opened, state).await?;
     let conditions = StartingConditions::fresh(Some(sha.clone())).of_rehearsal(opened.options.rehearsal);
     let run = start_run(opened, state, conditions).await?;
@@ -263,7 +268,7 @@ async fn fresh(opened: &OpenedExecution, state: &HankweaveState) -> Result<Begun
         let message = STARTS_OVER.to_owned();
         opened.possession.publish(Event::Info { message }).await;
     }
-    Ok(BegunRun {
+    Ok(StartedRun {
         run,
         base: Some(sha),
         rig: None,
@@ -271,32 +276,36 @@ async fn fresh(opened: &OpenedExecution, state: &HankweaveState) -> Result<Begun
 }
 
 /// Returns the position from which the run continues (RUN-2).
-async fn where_to(
+async fn resume_point(
     opened: &OpenedExecution,
     state: &HankweaveState,
-    how: StartPoint,
+    start_point: StartPoint,
 ) -> Result<Resume, RunError> {
-    if (opened.options.fresh && how == StartPoint::Start) || state.runs.is_empty() {
+    let is_by_options = start_point == StartPoint::ByOptions;
+    if (opened.options.fresh && is_by_options) || state.runs.is_empty() {
         return Ok(Resume::Fresh);
     }
-    if let (StartPoint::Anew, None, Some(run)) = (how, &state.pending_rollback, state.runs.front()) {
+    if start_point == StartPoint::ChosenCodonAgain
+        && state.pending_rollback.is_none()
+        && let Some(run) = state.runs.front()
+    {
         return Ok(Resume::Again(ContinuationSource::beginning_of(&run.run_id)));
     }
     let known = rollback::known_checkpoints(&opened.possession).await?;
     let thread = thread::build(state, None, Some(&known));
-    let wish = RunIntent {
-        recovery: opened.options.recovery.filter(|_| how == StartPoint::Start),
-        again: how == StartPoint::Again,
+    let intent = RunIntent {
+        recovery: opened.options.recovery.filter(|_| is_by_options),
+        again: start_point == StartPoint::NewestCodonAgain,
     };
-    let resume = resume(state, &thread, &opened.hank, wish, &known);
-    if wish.recovery == Some(Recovery::Session) && matches!(resume, Resume::Again(_)) {
-        no_session(opened, &thread).await;
+    let resume = resume(state, &thread, &opened.hank, intent, &known);
+    if intent.recovery == Some(Recovery::Session) && matches!(resume, Resume::Again(_)) {
+        publish_no_session(opened, &thread).await;
     }
     Ok(resume)
 }
 
-/// Publishes that there is no session to continue with.
-async fn no_session(opened: &OpenedExecution, thread: &ExecutionThread) {
+/// Publishes that the newest codon has no session to continue with.
+async fn publish_no_session(opened: &OpenedExecution, thread: &ExecutionThread) {
     let id = thread
         .codons
         .first()
@@ -310,16 +319,16 @@ async fn no_session(opened: &OpenedExecution, thread: &ExecutionThread) {
 /// Whether the next run would end at once, because nothing is left to do.
 pub(crate) fn has_nothing_to_do(opened: &OpenedExecution) -> bool {
     let state = opened.possession.manager.snapshot();
-    let goes_on = opened.options.autostart && !opened.options.fresh && !state.runs.is_empty();
-    goes_on && is_finished(&state, &opened.hank)
+    let continues = opened.options.autostart && !opened.options.fresh && !state.runs.is_empty();
+    continues && is_finished(&state, &opened.hank)
 }
 
 fn is_finished(state: &HankweaveState, hank: &Hank) -> bool {
     decide(state, hank) == Decision::Done
 }
 
-/// The files before the first codon. With history they are saved again: what an earlier run left must not be
-/// lost (RUN-2).
+/// Returns the checkpoint of the files before the first codon. After earlier runs a new one is made: the files that they left must
+/// not be lost (RUN-2).
 async fn initial_checkpoint(
     opened: &OpenedExecution,
     state: &HankweaveState,
@@ -338,7 +347,7 @@ async fn initial_checkpoint(
     };
     let initial = possession.with_checkpoints(move |store| store.initial(&request));
     let about = (ProgressKind::Checkpoint, None);
-    let initial = telling(&possession.manager, &possession.checkpoints, about, initial).await;
+    let initial = await_with_progress(&possession.manager, &possession.checkpoints, about, initial).await;
     let checkpoint = initial.map_err(RunError::Checkpoint)?;
     if let Some(event) = incomplete(None, &checkpoint.sha, checkpoint.left_out()) {
         possession.publish(event).await;
@@ -352,7 +361,7 @@ async fn initial_checkpoint(
 }
 
 /// The event about the run that continues after a rollback.
-fn completed(
+fn rollback_completed(
     opened: &OpenedExecution,
     state: &HankweaveState,
     source: ContinuationSource,
@@ -375,7 +384,7 @@ fn completed(
     }
 }
 
-/// The rig-setup checkpoint that `source` names, if it names one.
+/// The checkpoint of `source`, if it is that of a rig.
 fn rig_target(state: &HankweaveState, source: &ContinuationSource) -> Option<CheckpointSha> {
     let run = state.run(&source.run_id)?;
     let codon = run.codons.iter().find(|codon| {
@@ -385,24 +394,25 @@ fn rig_target(state: &HankweaveState, source: &ContinuationSource) -> Option<Che
     codon.rig_setup_checkpoint().cloned()
 }
 
-/// Without the note a replay computes costs with the prices of its own list.
+/// Notes the prices and settings from which the run's costs are computed. Without the note a replay of the run uses the prices of its own list.
 async fn note_counting(opened: &OpenedExecution, run: &RunId) {
     let possession = &opened.possession;
     let counting = Counting::of(&opened.hank, &opened.options.prices);
     let (disk, dir, id) = (possession.world.disk.clone(), possession.dir.clone(), run.clone());
-    let noted = (possession.world.blocking).run(move || counting.note(&*disk, &dir, &id));
-    if let Err(error) = noted.await {
+    let note = move || counting.note(&*disk, &dir, &id);
+    if let Err(error) = possession.world.blocking.run(note).await {
         tracing::warn!(%error, "what the run counts with could not be noted");
     }
 }
 
+/// Records the run and, for a fresh one, its plan.
 async fn start_run(
     opened: &OpenedExecution,
     state: &HankweaveState,
     starting_conditions: StartingConditions,
 ) -> Result<Run<Running>, RunError> {
     let fresh = matches!(starting_conditions, StartingConditions::Fresh { .. });
-    // A run that finds nothing left to do is not the one whose limits the next one continues with.
+    // A run that finds nothing left to do must not replace the options with which the next run continues.
     recovery::remember_hank(opened, fresh || !is_finished(state, &opened.hank)).await;
     let now = opened.possession.world.clock.now();
     let run_id = opened.possession.world.ids.run_id(now);

@@ -1,4 +1,5 @@
-//! Removing what old runs have left: their logs, and the checkpoints that nothing else needs (RUN-23).
+//! Removes the logs of old runs, and the checkpoints that nothing else needs (RUN-23). `hankweave cleanup` calls [`plan`], asks the user, and
+//! then calls [`clean_up`].
 //!
 //! The removals are recorded before the first file is removed, so a cleanup that crashed is finished by the next one. No
 //! file of the workspace changes, and the costs of runs stay on record.
@@ -19,7 +20,7 @@ use crate::recovery::{self, LockedExecution};
 use crate::state_manager::TransitionError;
 use crate::world::disk::{Disk, FileKind, IoError};
 
-/// Why nothing was cleaned up, or not all of it. What is on record is finished by the next cleanup.
+/// Why a cleanup failed. Recorded removals that were not carried out are finished by the next cleanup.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CleanupError {
@@ -40,17 +41,17 @@ pub enum CleanupError {
     Checkpoints(#[source] HistoryError),
 }
 
-/// A run whose logs go.
+/// A run whose logs are removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OldRun {
     /// Its id.
     pub run_id: RunId,
-    /// When it began.
+    /// Its start.
     pub began: Timestamp,
-    /// How many codons it executed.
+    /// Number of codons that it executed.
     pub codons: usize,
-    /// How long its logs are, in bytes.
+    /// Length of its logs, in bytes.
     pub bytes: u64,
 }
 
@@ -58,11 +59,11 @@ pub struct OldRun {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CleanupPlan {
-    /// The runs whose logs go, newest first.
+    /// The runs whose logs are removed, newest first.
     pub runs: Vec<OldRun>,
     /// The checkpoints to which no rollback will be possible afterwards.
     pub checkpoints: BTreeSet<CheckpointSha>,
-    /// How many bytes the repository of checkpoints will be shorter: what nothing else needs.
+    /// Number of bytes by which the repository of checkpoints will be shorter.
     pub checkpoint_bytes: u64,
 }
 
@@ -70,9 +71,9 @@ pub struct CleanupPlan {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CleanupReport {
-    /// Its name in the log of operations; `None` when nothing continued record.
+    /// Id of the cleanup in the list of operations; `None` when nothing was recorded.
     pub operation: Option<String>,
-    /// How many bytes the repository of checkpoints is shorter.
+    /// Number of bytes by which the repository of checkpoints is shorter.
     pub freed: u64,
 }
 
@@ -83,7 +84,7 @@ impl CleanupPlan {
         self.runs.is_empty() && self.checkpoints.is_empty()
     }
 
-    /// How long the logs are, in bytes.
+    /// Total length of the logs, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.runs.iter().map(|run| run.bytes).sum()
@@ -100,13 +101,13 @@ pub(crate) async fn plan(
     let known = known.map_err(CleanupError::History)?;
     let Removable { runs, checkpoints } =
         thread::removable(&state, rule, |sha| known.get(sha)?.before.clone());
-    let (gone, keep) = all_gone(&state, &checkpoints);
-    let measured = possession.with_checkpoints(move |store| store.measure_clean(&gone, &keep));
+    let (remove, keep) = removed_and_kept(&state, &checkpoints);
+    let measured = possession.with_checkpoints(move |store| store.measure_clean(&remove, &keep));
     let checkpoint_bytes = measured.await.map_err(CleanupError::History)?;
     let (disk, dir) = (possession.world.disk.clone(), possession.dir.clone());
-    let look = move || -> Result<Vec<OldRun>, IoError> {
+    let measure_logs = move || -> Result<Vec<OldRun>, IoError> {
         let old = runs.iter().filter_map(|id| state.run(id));
-        let look = old.map(|run| {
+        let measured = old.map(|run| {
             let folder = dir.run_folder(&run.run_id);
             Ok(OldRun {
                 run_id: run.run_id.clone(),
@@ -115,12 +116,12 @@ pub(crate) async fn plan(
                 bytes: length_of(&*disk, &folder).map_err(IoError::at("look at", &folder))?,
             })
         });
-        look.collect()
+        measured.collect()
     };
     let runs = possession
         .world
         .blocking
-        .run(look)
+        .run(measure_logs)
         .await
         .map_err(CleanupError::Look)?;
     Ok(CleanupPlan {
@@ -130,8 +131,8 @@ pub(crate) async fn plan(
     })
 }
 
-/// Every checkpoint that this cleanup or an earlier one removes, and those that the document names and that stay.
-pub(super) fn all_gone(
+/// Returns all checkpoints that this cleanup or an earlier one removes, and all recorded checkpoints that stay.
+pub(super) fn removed_and_kept(
     state: &HankweaveState,
     planned: &BTreeSet<CheckpointSha>,
 ) -> (BTreeSet<CheckpointSha>, Vec<CheckpointSha>) {
@@ -141,7 +142,7 @@ pub(super) fn all_gone(
     (earlier.chain(planned).cloned().collect(), keep)
 }
 
-/// Removes what is planned, and what an earlier cleanup was to remove; `command` is how it was asked for.
+/// Removes what is planned, and what an earlier cleanup was to remove; `command` is the command line of the cleanup, for the record.
 pub(crate) async fn clean_up(
     possession: &LockedExecution,
     plan: &CleanupPlan,
@@ -155,12 +156,13 @@ pub(crate) async fn clean_up(
     }
     let state = possession.manager.snapshot();
     remove_logs(possession, &state).await?;
-    let (gone, keep) = all_gone(&state, &BTreeSet::new());
-    let clean = possession.with_checkpoints(move |store| store.clean(&gone, &keep));
+    let (remove, keep) = removed_and_kept(&state, &BTreeSet::new());
+    let clean = possession.with_checkpoints(move |store| store.clean(&remove, &keep));
     let freed = clean.await.map_err(CleanupError::Checkpoints)?;
     Ok(CleanupReport { operation: id, freed })
 }
 
+/// Returns the record of the cleanup; `None` if nothing is planned.
 fn operation(possession: &LockedExecution, plan: &CleanupPlan, command: &str) -> Option<Operation> {
     if plan.is_empty() {
         return None;
@@ -205,7 +207,7 @@ async fn remove_logs(possession: &LockedExecution, state: &HankweaveState) -> Re
         .map_err(CleanupError::Logs)
 }
 
-/// Removes a folder with everything in it, if it is there.
+/// Removes a folder with everything in it, if it exists, also from the spare copy of the record.
 fn remove_folder(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
     let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) else {
         return Ok(());

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{Rollback, RollbackError, RollbackTarget};
 use crate::state_manager::TransitionError;
 
-/// Commands that may wait; a sender of more waits.
+/// Maximum number of commands in the channel; a sender of another one waits.
 const QUEUE: usize = 16;
 
 /// A command for a live run.
@@ -22,9 +22,9 @@ pub enum RunCommand {
     Next,
     /// Run the newest codon again, however it ended, with the files as they are.
     Redo,
-    /// Start this entry of the plan, with the files as they are; what follows it in the plan comes next.
+    /// Start this entry of the plan, with the files as they are; the run then continues with the entries after it.
     ///
-    /// When it has ended in the current run already, a continuation run with the reason `retry` is opened for
+    /// When the entry has ended in the current run already, a continuation run with the reason `retry` is opened for
     /// it.
     Start {
         /// The entry of the plan.
@@ -32,11 +32,11 @@ pub enum RunCommand {
         /// Leave its rig out (`skipPreCommands`).
         skip_rig: bool,
     },
-    /// Answer whether the codon may begin that waits for an approval.
+    /// Answer whether the codon that waits for an approval may start.
     Answer {
-        /// The codon; whichever waits when absent.
+        /// The codon; `None` for any codon that waits.
         codon_id: Option<CodonId>,
-        /// Whether it may; otherwise the run ends.
+        /// Whether the codon may start; otherwise the run ends.
         granted: bool,
         /// For the record.
         reason: Option<String>,
@@ -123,7 +123,7 @@ pub enum Refusal {
     Ended,
 }
 
-/// `None` where nothing was named.
+/// The message of [`Refusal::NotAsked`]; `codon` is the codon that the command named.
 fn not_asked(codon: Option<&CodonId>) -> String {
     match codon {
         Some(id) => format!("codon `{id}` does not wait for an approval"),
@@ -208,7 +208,7 @@ pub(super) type CommandReply = oneshot::Sender<Result<AcceptedCommand, Refusal>>
 #[derive(Debug)]
 pub(crate) struct Inbox {
     requests: mpsc::Receiver<RunnerRequest>,
-    /// Requests that came too early, oldest first; at most [`QUEUE`].
+    /// Requests that could not be carried out while a codon ran, oldest first; at most [`QUEUE`].
     deferred: VecDeque<RunnerRequest>,
 }
 
@@ -238,21 +238,21 @@ impl Inbox {
         }
     }
 
-    /// Does `work`, passing each request to `order`, which may give one back: that is the first one afterwards.
-    pub(super) async fn order_during<T>(
+    /// Does `work`, and meanwhile passes each request to `obey`. Requests that `obey` returns are the next ones after the work.
+    pub(super) async fn obey_during<T>(
         &mut self,
         work: impl Future<Output = T>,
-        mut order: impl FnMut(RunnerRequest) -> Option<RunnerRequest>,
+        mut obey: impl FnMut(RunnerRequest) -> Option<RunnerRequest>,
     ) -> T {
         let mut early = VecDeque::new();
         tokio::pin!(work);
         let result = loop {
             // Both arms are cancel safe: the work is only borrowed, and a receive that is dropped loses
-            // nothing. A command that arrives with the end is about what comes after it.
+            // nothing. A command that arrives together with the end of the work is left for the time after it.
             tokio::select! {
                 biased;
                 result = &mut work => break result,
-                request = self.next(), if early.len() < QUEUE => early.extend(order(request)),
+                request = self.next(), if early.len() < QUEUE => early.extend(obey(request)),
             }
         };
         early.append(&mut self.deferred);
@@ -260,7 +260,7 @@ impl Inbox {
         result
     }
 
-    /// Does `work` and refuses everything meanwhile.
+    /// Does `work`, and refuses all commands meanwhile.
     pub(super) async fn refuse_during<T>(
         &mut self,
         refusal: fn() -> Refusal,

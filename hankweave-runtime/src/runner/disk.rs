@@ -1,7 +1,7 @@
-//! Room that the record of an execution directory takes (RUN-40).
+//! Limits the bytes that the record of an execution directory takes on disk (RUN-40).
 //!
 //! Between codons a run with a limit measures its record. From four fifths of the limit on, it removes unneeded data,
-//! packs the checkpoints, and publishes the room that is still taken. At the limit it pauses before the next codon.
+//! packs the checkpoints, and publishes the number of bytes that are still used. At the limit it pauses before the next codon.
 
 use std::io;
 use std::path::Path;
@@ -9,20 +9,21 @@ use std::path::Path;
 use hankweave_core::view::disk_words;
 use hankweave_core::wire::Event;
 
-use super::cleanup::all_gone;
+use super::cleanup::removed_and_kept;
+use crate::checkpoint::HistoryError;
 use crate::codon::RunContext;
 use crate::error::chain;
 use crate::paths::ExecutionDir;
 use crate::world::disk::{Disk, FileKind, with_suffix};
 
-/// A file takes whole blocks, of this length on nearly every file system.
+/// Length of a block in bytes on nearly every file system; a file takes whole blocks.
 const BLOCK: u64 = 4096;
 
-/// Room that the record takes, of that which it may take.
+/// Bytes that the record takes, and its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiskUse {
-    /// Length of all files in bytes, each in blocks of 4 KiB.
+    /// Length of all files in bytes, each rounded up to blocks of 4 KiB.
     pub used: u64,
     /// Limit in bytes.
     pub limit: u64,
@@ -35,31 +36,31 @@ impl DiskUse {
     ///
     /// Returns the error of the operating system.
     pub fn measure(disk: &dyn Disk, dir: &ExecutionDir, limit: u64) -> io::Result<Self> {
-        let used = room_of(disk, &dir.state_dir())?;
+        let used = bytes_of(disk, &dir.state_dir())?;
         Ok(Self { used, limit })
     }
 
-    /// Whether four fifths are taken.
+    /// Whether at least four fifths of the limit are used.
     #[must_use]
     pub const fn is_scarce(self) -> bool {
         self.used / 4 >= self.limit / 5
     }
 
-    /// Whether all is taken.
+    /// Whether the limit is reached.
     #[must_use]
     pub const fn is_full(self) -> bool {
         self.used >= self.limit
     }
 
-    /// Describes it in a sentence.
+    /// Describes the use in a sentence.
     #[must_use]
     pub fn words(self) -> String {
         disk_words(self.used, self.limit)
     }
 }
 
-/// Room of a file, or of all files in a folder; links are not followed. A file that goes meanwhile takes none.
-fn room_of(disk: &dyn Disk, place: &Path) -> io::Result<u64> {
+/// Bytes of the blocks of a file, or of all files in a folder; links are not followed. A file that is removed meanwhile counts as 0.
+fn bytes_of(disk: &dyn Disk, place: &Path) -> io::Result<u64> {
     let found = match disk.metadata(place) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         found => found?,
@@ -71,47 +72,47 @@ fn room_of(disk: &dyn Disk, place: &Path) -> io::Result<u64> {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
                 names => names?,
             };
-            names.iter().map(|name| room_of(disk, &place.join(name))).sum()
+            names.iter().map(|name| bytes_of(disk, &place.join(name))).sum()
         }
         _ => Ok(0),
     }
 }
 
-/// Looks at the record before each codon of a run.
+/// Measures the record before each codon of a run.
 #[derive(Debug, Default)]
 pub(crate) struct DiskWatch {
-    /// Room after the last removal of what nothing needs.
-    tidied: Option<u64>,
+    /// Bytes used after the last removal of unneeded data.
+    used_after_tidying: Option<u64>,
 }
 
 impl DiskWatch {
-    /// Frees room if little is left. Returns why no codon can start, if there is still too little.
+    /// Removes unneeded data when the record nears the limit. Returns why no codon can start, if the limit is reached nevertheless.
     pub(crate) async fn no_room(&mut self, context: &RunContext) -> Option<String> {
         let limit = context.options.max_disk?;
-        let found = measured(context, limit).await?;
-        // Every growth by a twentieth of the limit justifies another cleanup.
+        let before = measured(context, limit).await?;
+        // Every growth by a twentieth of the limit justifies another removal.
         let has_grown = self
-            .tidied
-            .is_none_or(|before| found.used >= before.saturating_add(limit / 20));
-        if !found.is_scarce() || !(has_grown || found.is_full()) {
+            .used_after_tidying
+            .is_none_or(|used| before.used >= used.saturating_add(limit / 20));
+        if !before.is_scarce() || !(has_grown || before.is_full()) {
             return None;
         }
         tidy(context).await;
-        let left = measured(context, limit).await?;
-        self.tidied = Some(left.used);
-        if left.is_scarce() {
+        let after = measured(context, limit).await?;
+        self.used_after_tidying = Some(after.used);
+        if after.is_scarce() {
             context
                 .publish(Event::DiskUsage {
-                    used_bytes: left.used,
+                    used_bytes: after.used,
                     limit_bytes: limit,
                 })
                 .await;
         }
-        left.is_full().then(|| left.words())
+        after.is_full().then(|| after.words())
     }
 }
 
-/// Room that cannot be measured is no reason to stop.
+/// Measures the record; `None` after an error, which is no reason to stop.
 async fn measured(context: &RunContext, limit: u64) -> Option<DiskUse> {
     let (disk, dir) = (context.world.disk.clone(), context.dir.clone());
     let measure = move || DiskUse::measure(&*disk, &dir, limit);
@@ -121,14 +122,14 @@ async fn measured(context: &RunContext, limit: u64) -> Option<DiskUse> {
         .ok()
 }
 
-/// Removes what nothing needs: objects of no checkpoint, and older halves of our logs. What stays of the checkpoints is packed.
+/// Removes unneeded data: objects of no checkpoint, and the older halves of our own logs (`.1`). Packs the remaining checkpoints.
 async fn tidy(context: &RunContext) {
     let state = context.manager.snapshot();
-    let (gone, keep) = all_gone(&state, &Default::default());
+    let (remove, keep) = removed_and_kept(&state, &Default::default());
     let store = context.checkpoints.clone();
     let clean = move || {
-        let cleaned = store.clean(&gone, &keep);
-        cleaned.and_then(|freed| Ok((freed, store.pack()?)))
+        let freed = store.clean(&remove, &keep)?;
+        Ok::<_, HistoryError>((freed, store.pack()?))
     };
     match context.world.blocking.run(clean).await {
         Ok((freed, packed)) => tracing::info!(freed, packed, "what no checkpoint needs was removed"),

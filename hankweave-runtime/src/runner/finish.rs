@@ -1,8 +1,8 @@
-//! Finish of a codon: its results are copied to the output directory, and files go to the
+//! Finish of a codon after its end: its results are copied to the output directory, and files are moved to the
 //! archive (HANK-24, HANK-27).
 //!
-//! A note names the codon from its start until this is done. When a run crashed in between, or could not copy
-//! the results, the next start finishes it (HANK-26, RUN-14).
+//! A note on disk names the codon from its start until its finish is done. When a run crashed in between, or could not copy
+//! the results, the next run does the finish first (HANK-26, RUN-14).
 
 use std::path::PathBuf;
 
@@ -27,10 +27,10 @@ use crate::world::World;
 use crate::world::disk::{Disk, read_if_present, remove_if_present, replace};
 use crate::world::process::{child_environment, marker};
 
-/// A larger note is not one of ours.
+/// Size limit of the note, in bytes; a larger file is not one of ours.
 const MAX_NOTE_BYTES: u64 = 64 << 10;
 
-/// The end of one codon.
+/// The finish of one codon.
 pub(super) struct CodonFinish<'a> {
     world: &'a World,
     dir: &'a ExecutionDir,
@@ -41,41 +41,43 @@ pub(super) struct CodonFinish<'a> {
     entry: &'a PlanEntry,
     config: &'a CodonConfig,
     orders: Orders,
-    /// Patterns that keep the hank's own files where they are.
+    /// Patterns that keep the hank's own files out of the archive.
     own_files: &'a [String],
-    /// An earlier process may have done part of it.
+    /// Whether an earlier process may have done part of the finish.
     again: bool,
 }
 
 /// Why results were not copied, in words.
 pub(super) type PublishError = String;
 
+/// Content of the note.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct PublishedMark {
+struct FinishNote {
     run_id: RunId,
     codon_id: CodonId,
 }
 
-impl PublishedMark {
+impl FinishNote {
     fn names(&self, codon: &ThreadCodon) -> bool {
         self.run_id == codon.run_id && self.codon_id == *codon.codon.codon_id()
     }
 }
 
-/// Whether the codon completed and what follows its end is not done. Changes nothing.
+/// Whether the codon completed and its finish is not done. Changes nothing.
 #[must_use]
 pub fn has_unfinished_results(disk: &dyn Disk, dir: &ExecutionDir, codon: &ThreadCodon) -> bool {
     let read = read_if_present(disk, &dir.aftermath(), MAX_NOTE_BYTES);
     let note = read
         .ok()
         .flatten()
-        .and_then(|bytes| serde_json::from_slice::<PublishedMark>(&bytes).ok());
+        .and_then(|bytes| serde_json::from_slice::<FinishNote>(&bytes).ok());
     let completed = matches!(*codon.codon, CodonExecution::Completed(_));
     completed && note.is_some_and(|note| note.names(codon))
 }
 
-/// Finishes what an earlier process began.
+/// Does the finish that an earlier process did not complete, if the note names the newest codon of the thread. Returns the codon
+/// and the reason if its results cannot be copied.
 pub(super) async fn catch_up(
     opened: &OpenedExecution,
     shutdown: &Shutdown,
@@ -85,7 +87,7 @@ pub(super) async fn catch_up(
     let read = move || read_if_present(&*disk, &path, MAX_NOTE_BYTES);
     let note = match possession.world.blocking.run(read).await {
         Ok(None) => return Ok(()),
-        Ok(Some(bytes)) => serde_json::from_slice::<PublishedMark>(&bytes).ok(),
+        Ok(Some(bytes)) => serde_json::from_slice::<FinishNote>(&bytes).ok(),
         Err(error) => {
             tracing::warn!(%error, "the note about unfinished results cannot be read");
             None
@@ -95,17 +97,18 @@ pub(super) async fn catch_up(
     let thread = thread::build(&state, None, None);
     let is_noted = |newest: &&ThreadCodon| note.as_ref().is_some_and(|note| note.names(newest));
     let newest = thread.codons.first().filter(is_noted);
+    // A run that starts over abandons the finish.
     let fresh = opened.options.fresh;
-    let entry = newest.filter(|_| !fresh).and_then(|newest| {
+    let unfinished = newest.filter(|_| !fresh).and_then(|newest| {
         let id = newest.codon.codon_id();
         let entry = state.planned(id)?;
         Some((newest, entry, opened.hank.codon(id.configured())?))
     });
-    let Some((newest, entry, config)) = entry else {
+    let Some((newest, entry, config)) = unfinished else {
         forget(&possession.world, &possession.dir).await;
         return Ok(());
     };
-    let aftermath = CodonFinish {
+    let finish = CodonFinish {
         world: &possession.world,
         dir: &possession.dir,
         manager: &possession.manager,
@@ -118,15 +121,16 @@ pub(super) async fn catch_up(
         own_files: &opened.own_files,
         again: true,
     };
-    let done = aftermath.run(&newest.codon).await;
-    done.map_err(|why| (entry.codon_id.clone(), why))
+    let result = finish.run(&newest.codon).await;
+    result.map_err(|why| (entry.codon_id.clone(), why))
 }
 
+/// Removes the note.
 async fn forget(world: &World, dir: &ExecutionDir) {
     let (disk, path) = (world.disk.clone(), dir.aftermath());
     let removed = world.blocking.run(move || remove_if_present(&*disk, &path)).await;
     if let Err(error) = removed {
-        // The next start repeats the work, which is harmless.
+        // The next run repeats the finish, which is harmless.
         tracing::warn!(%error, "the note about finished results stays");
     }
 }
@@ -153,19 +157,21 @@ impl<'a> CodonFinish<'a> {
         }
     }
 
-    /// Whether anything but events follows the end of the codon.
+    /// Whether the finish copies or archives anything.
     fn has_work(&self) -> bool {
-        let hands_out = self.output().is_some() && !self.config.output_files.is_empty();
+        let copies_results = self.output().is_some() && !self.config.output_files.is_empty();
         let loop_archives = |found: &LoopConfig| !found.archive_on_success.is_empty();
-        hands_out || !self.config.archive_on_success.is_empty() || self.own_loop().is_some_and(loop_archives)
+        copies_results
+            || !self.config.archive_on_success.is_empty()
+            || self.own_loop().is_some_and(loop_archives)
     }
 
-    /// Notes that the codon begins, when something is to follow its end.
+    /// Writes the note at the start of the codon, if the finish has work.
     pub(super) async fn announce(&self) {
         if !self.has_work() {
             return;
         }
-        let note = PublishedMark {
+        let note = FinishNote {
             run_id: self.run_id.clone(),
             codon_id: self.entry.codon_id.clone(),
         };
@@ -181,7 +187,7 @@ impl<'a> CodonFinish<'a> {
         }
     }
 
-    /// Does everything that follows the end of the codon.
+    /// Does the finish of the ended codon. Only a completed codon has results; the end of a loop counts also after a failure.
     pub(super) async fn run(&self, ended: &CodonExecution) -> Result<(), PublishError> {
         if let CodonExecution::Completed(completed) = ended {
             if let Err(why) = self.publish_results().await {
@@ -208,12 +214,12 @@ impl<'a> CodonFinish<'a> {
         Ok(())
     }
 
-    /// Directory of results, to which a rehearsal copies nothing.
+    /// Directory of results; `None` in a rehearsal, which copies nothing.
     fn output(&self) -> Option<&OutputDirectory> {
         self.options.output.as_ref().filter(|_| !self.options.rehearsal)
     }
 
-    /// Every group in order: its commands, then its files (HANK-24).
+    /// Copies the results. Every group in order: its commands run, then its files are copied (HANK-24).
     async fn publish_results(&self) -> Result<(), PublishError> {
         let Some(output) = self.output() else {
             return Ok(());
@@ -237,6 +243,7 @@ impl<'a> CodonFinish<'a> {
         Ok(())
     }
 
+    /// Runs the commands of a group.
     async fn before_copy(&self, group: &OutputItem) -> Result<(), PublishError> {
         let mut own = variables(self.config, self.entry);
         own.extend(results_variable(self.world, self.dir, self.manager, self.hank).await);
@@ -328,13 +335,15 @@ impl<'a> CodonFinish<'a> {
         if !self.again {
             self.publish(end.into()).await;
         }
-        // A codon that is tried again, or that stops the run, has not ended its loop.
-        let goes_on = !matches!(
+        // A codon that is retried, or that stops the run, has not ended its loop.
+        let plan_continues = !matches!(
             decide(&state, self.hank),
             Decision::Retry(_) | Decision::Blocked(_)
         );
-        if let (true, true, Some(found), Some(context)) =
-            (is_final, goes_on, self.own_loop(), &self.entry.loop_context)
+        if is_final
+            && plan_continues
+            && let Some(found) = self.own_loop()
+            && let Some(context) = &self.entry.loop_context
         {
             self.archive(ArchiveRequest {
                 patterns: found.archive_on_success.clone(),
@@ -348,7 +357,7 @@ impl<'a> CodonFinish<'a> {
         }
     }
 
-    /// Best effort: files that cannot be moved stay and are reported.
+    /// Moves files to the archive. Files that cannot be moved stay, and are reported.
     async fn archive(&self, mut request: ArchiveRequest) {
         if request.patterns.is_empty() {
             return;
@@ -403,13 +412,13 @@ pub(super) fn archive(dir: &ExecutionDir) -> Archive {
     }
 }
 
-/// Copied files that are named.
+/// Number of copied files that a message names.
 const NAMED: usize = 5;
 
-/// Words of the message that reports which results were copied, in front of their folder.
+/// Words of the message about copied results, before the folder of the results; `inspect` exports them to find that message.
 pub const COPIED: &str = "copied to ";
 
-/// Returns the first of the copied files: `: out/records.jsonl, out/count.txt and 4 more`. One whose name was taken has another one.
+/// Returns the first copied files with the names that they got: `: out/records.jsonl, out/count.txt and 4 more`.
 fn named(copied: &[PathBuf]) -> String {
     let first: Vec<_> = copied
         .iter()

@@ -1,4 +1,4 @@
-//! The lock file of a run, kept up to date (L2).
+//! Keeps the lock file of a run, `server.lock`, up to date (L2): other processes read from it whether the run lives, where its server is and what it does.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -12,19 +12,20 @@ use crate::instance_lock::{InstanceLock, LockError};
 use crate::recovery::LockedExecution;
 use crate::shutdown::{Shutdown, StopCause};
 
-/// How often the lock file is refreshed (L2): what a killed run has worked at last is known as exactly.
+/// Interval at which the lock file is refreshed (L2). The last work of a killed run is known to this precision.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Keeps `server.lock` up to date: the run that is served, and that the server is alive.
+/// Writes the lock file.
 pub(super) struct Heartbeat<'a> {
     pub(super) lock: &'a Arc<InstanceLock>,
     pub(super) possession: &'a LockedExecution,
     pub(super) shutdown: &'a Shutdown,
+    /// Address for clients, if the run has a server.
     pub(super) server: Option<SocketAddr>,
 }
 
 impl Heartbeat<'_> {
-    /// Refreshes it until the future is dropped, which loses nothing; also as soon as the run is asked to stop.
+    /// Refreshes the lock file at each interval, and as soon as the run is asked to stop, until the future is dropped, which loses nothing.
     pub(super) async fn run(&self) -> Infallible {
         let mut interval = tokio::time::interval(HEARTBEAT_INTERVAL);
         let (mut stopped, mut is_stopping) = (pin!(self.shutdown.requested()), false);

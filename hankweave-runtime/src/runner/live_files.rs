@@ -1,4 +1,4 @@
-//! The files of a live run that checkpoints hold, for clients that ask for the list.
+//! The checkpointed files of a live run, for clients that ask the server for the list.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::world::World;
 pub(crate) struct LiveFiles {
     world: World,
     checkpoints: Arc<dyn CheckpointStore>,
-    /// Files of this program in the workspace, which no checkpoint holds.
+    /// Patterns that keep the hank's own files out of checkpoints.
     own_files: Vec<String>,
 }
 

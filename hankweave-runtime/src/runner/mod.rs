@@ -1,5 +1,5 @@
-//! One run: takes up what is recorded, asks [`decide`](hankweave_core::plan::decide) what is next and does
-//! it.
+//! Runs a hank: continues from the recorded state, asks [`decide`](hankweave_core::plan::decide) for the next step and takes
+//! it, until nothing is left or the run has to end.
 
 mod approval;
 mod begin;

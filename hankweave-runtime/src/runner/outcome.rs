@@ -1,4 +1,4 @@
-//! The outcome of a run.
+//! The outcome of a run, as `Hankweave::run` returns it: the result, and a summary of each codon.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ use serde_json::Value;
 use crate::codon::RehearsedStep;
 use crate::shutdown::StopCause;
 
-/// Outcome of a run. Callers match all of it: an outcome that a caller does not know must not pass for another one, so a new one is a breaking change.
+/// Result of a run. Callers match all variants: a result that a caller does not know must not pass for another one, so a new variant is a breaking change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunResult {
     /// Every codon of the plan has ended.
     Completed,
-    /// Everything had ended before.
+    /// Every codon had ended before the run.
     NothingToDo,
     /// This codon failed and its policy does not ignore that.
     Failed(CodonId),
@@ -34,7 +34,8 @@ pub enum RunResult {
     OutputFailed(CodonId, String),
     /// The run was asked to stop.
     Stopped(StopCause),
-    /// The run waits for more than it may use, or for a later time. Nothing failed, and it can continue.
+    /// The run paused before a codon or in it: because of a budget, a usage limit, an approval, the size of its record, a loop that repeats itself, or a
+    /// sentinel. Nothing failed, and the next run can continue.
     Paused(Pause),
 }
 
@@ -42,7 +43,7 @@ pub enum RunResult {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pause {
-    /// The codon that was interrupted, or that did not begin.
+    /// The codon that was interrupted, or that did not start.
     pub codon: CodonId,
     /// Cause of the interruption.
     pub by: InterruptedBy,
@@ -50,11 +51,11 @@ pub struct Pause {
     pub why: String,
     /// The new total budget that is needed to continue; only the limits that have to be raised.
     pub more: Ceiling,
-    /// How long it may wait for limits of its provider when it is to continue, if it may not wait so long.
+    /// How long the run would have to be allowed to wait for usage limits, if that is more than it may wait.
     pub patience: Option<Duration>,
 }
 
-/// The outcome of a run.
+/// The outcome of a run, with its figures.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RunOutcome {
@@ -66,11 +67,11 @@ pub struct RunOutcome {
     pub codons: Vec<CodonSummary>,
     /// Spending of the run, including skipped codons.
     pub run_cost: Usd,
-    /// More was spent in the run than is known.
+    /// Whether more was spent in the run than is known.
     pub run_cost_is_lower_bound: bool,
     /// Spending of all runs.
     pub total_cost: Usd,
-    /// More was spent in all runs than is known.
+    /// Whether more was spent in all runs than is known.
     pub total_cost_is_lower_bound: bool,
     /// Total budget and what is used of it; `None` when nothing was to be done.
     pub budget: Option<CeilingUse>,
@@ -78,7 +79,7 @@ pub struct RunOutcome {
     pub completed: usize,
     /// Number of codons of the plan.
     pub planned: usize,
-    /// Every codon of the plan has ended.
+    /// Whether every codon of the plan has ended.
     pub done: bool,
     /// Reason that was given for a stop.
     pub stop_reason: Option<String>,
@@ -152,15 +153,17 @@ impl RunOutcome {
     ) -> Self {
         let run = run_id.and_then(|id| state.run(id));
         let view = RunView::of_state(state, &thread::build(state, None, None), 0);
-        // Only the hank defines which iteration of a loop is the last one.
+        // The hank defines the last iteration of each loop; the state does not.
         let view = view.with_description(&Event::run_described(hank, Ceiling::default()));
         let (completed, planned) = view.completed();
         let thread = ThreadTip::of(state);
-        let earlier = |id: &CodonId, own: usize| thread.attempts(id).count().saturating_sub(own);
         let codons = run.map(|run| {
-            let own = |id: &CodonId| run.codons.iter().filter(|codon| codon.codon_id() == id).count();
+            let earlier_attempts = |id: &CodonId| {
+                let in_run = run.codons.iter().filter(|codon| codon.codon_id() == id).count();
+                thread.attempts(id).count().saturating_sub(in_run)
+            };
             let codons = run.codons.iter().map(|codon| CodonSummary {
-                earlier_attempts: earlier(codon.codon_id(), own(codon.codon_id())),
+                earlier_attempts: earlier_attempts(codon.codon_id()),
                 ..CodonSummary::of(codon)
             });
             codons.collect()

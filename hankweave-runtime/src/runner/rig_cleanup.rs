@@ -1,6 +1,7 @@
-//! Removing from the workspace what the rigs of undone codons had copied (RUN-20).
+//! Removes from the workspace the files that the rigs of undone codons had copied there (RUN-20).
 //!
-//! A rollback calls [`clean_up`] for each codon before it restores files, and [`put_back`] if it then fails; a preview calls [`places_to_remove`].
+//! A rollback calls [`clean_up`] for each undone codon before it restores files, and [`put_back`] if it then fails before any file was restored.
+//! A preview calls [`places_to_remove`].
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,8 +15,8 @@ use crate::recovery::LockedExecution;
 use crate::rig::{RigCopies, RigCopy};
 use crate::world::disk::Disk;
 
-/// Removes the copies of a codon, and returns those that were removed. Copies that cannot be removed, such as changed ones, count as failed. `kept` are the
-/// places where other codons need a copy. An event is published before and after; none if there is no copy.
+/// Removes the copies that a codon's rig made, and returns those that were removed. Copies that cannot be removed, such as changed ones, count as
+/// failed. `kept` are the places where other codons need a copy. Publishes an event before and after, unless there is no copy.
 pub(super) async fn clean_up(
     possession: &LockedExecution,
     codon_id: &CodonId,
@@ -51,6 +52,7 @@ pub(super) async fn clean_up(
     removed
 }
 
+/// Returns the copies that were removed, and those that could not be.
 async fn remove(possession: &LockedExecution, found: Vec<RigCopy>) -> (Vec<RigCopy>, Vec<FailedDirectory>) {
     let work = move |copies: &RigCopies, disk: &dyn Disk| {
         let (mut removed, mut failed) = (Vec::new(), Vec::new());
@@ -68,7 +70,7 @@ async fn remove(possession: &LockedExecution, found: Vec<RigCopy>) -> (Vec<RigCo
     with_copies(possession, work).await
 }
 
-/// Makes copies again that [`clean_up`] has removed, because the rollback failed before it restored any file.
+/// Makes again the copies that [`clean_up`] has removed.
 pub(super) async fn put_back(possession: &LockedExecution, removed: Vec<RigCopy>) {
     let work = move |copies: &RigCopies, disk: &dyn Disk| {
         for copy in removed {

@@ -1,4 +1,5 @@
-//! A run from its first record to its last.
+//! A run from its first record to its last. [`run`] opens runs one after the other: a command may roll back or repeat a codon, which ends one
+//! run and starts the next in the same process.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -13,7 +14,7 @@ use hankweave_core::thread::ThreadTip;
 use hankweave_core::view::goal_of_prompt;
 use hankweave_core::wire::{Event, IdleReason, RunEnding};
 
-use super::begin::{BegunRun, StartPoint, start};
+use super::begin::{StartPoint, StartedRun, start};
 use super::command::{AcceptedCommand, CommandReply, Inbox, Refusal, answer};
 use super::error::RunError;
 use super::finish;
@@ -29,17 +30,18 @@ use crate::presence::ClientCount;
 use crate::recovery::OpenedExecution;
 use crate::shutdown::{Shutdown, StopCause};
 
-/// How a run ends, and how another one begins.
+/// How a run ends, and whether another one follows.
 enum RunEnd {
     /// Nothing is left to do in this process.
     Over(RunResult),
-    /// A codon runs again.
+    /// Another run follows, in which this codon runs again.
     Again(StartPoint, CommandReply, ChosenCodon),
-    /// Files were rolled back, or will be before anything else.
-    WentBack { restart: bool },
+    /// Another run follows after a rollback, which is recorded; an interrupted restore is finished when that run starts. With
+    /// `restart` the next codon may start by itself.
+    RolledBack { restart: bool },
 }
 
-/// Parts of a run that its embedder gives.
+/// Parts of a run that come from the program that embeds it.
 #[derive(Debug)]
 pub(crate) struct RunDependencies {
     pub(crate) shutdown: Shutdown,
@@ -48,13 +50,13 @@ pub(crate) struct RunDependencies {
     pub(crate) server: Option<SocketAddr>,
 }
 
-/// Begins, runs and closes one run, or several when commands ask for it, then waits for `last` and releases
+/// Runs one run, or several when commands ask for it, then waits for `last` and releases
 /// the directory.
 pub(crate) async fn run(
     opened: OpenedExecution,
     lock: InstanceLock,
     mut inbox: Inbox,
-    surroundings: RunDependencies,
+    dependencies: RunDependencies,
     last: impl Future<Output = ()>,
 ) -> Result<RunOutcome, RunError> {
     let lock = Arc::new(lock);
@@ -62,21 +64,21 @@ pub(crate) async fn run(
         shutdown,
         presence,
         server,
-    } = surroundings;
+    } = dependencies;
     let heartbeat = Heartbeat {
         lock: &lock,
         possession: &opened.possession,
         shutdown: &shutdown,
         server,
     };
-    // Cancelling the heartbeat loses nothing.
+    // The other futures run as long as the runs do, and never end by themselves. Cancelling them loses nothing.
     let result = tokio::select! {
         biased;
-        result = serve(&opened, &mut inbox, &heartbeat, &presence) => result,
+        result = run_all(&opened, &mut inbox, &heartbeat, &presence) => result,
         never = heartbeat.run() => match never {},
         never = suspensions::note(&heartbeat) => match never {},
     };
-    // Later commands are refused, because the run has ended.
+    // From now on commands are refused, because the run has ended.
     drop(inbox);
     let saved = opened.possession.release(lock, last).await;
     let outcome = result?;
@@ -85,18 +87,19 @@ pub(crate) async fn run(
 }
 
 /// Runs one run after the other, as long as commands ask for another one.
-async fn serve(
+async fn run_all(
     opened: &OpenedExecution,
     inbox: &mut Inbox,
     heartbeat: &Heartbeat<'_>,
     presence: &ClientCount,
 ) -> Result<RunOutcome, RunError> {
     let (possession, shutdown) = (&opened.possession, heartbeat.shutdown);
-    let by_itself = match opened.options.autostart {
+    let configured_autostart = match opened.options.autostart {
         true => Autostart::On,
         false => Autostart::Wait(IdleReason::Startup),
     };
-    let (mut how, mut go, mut chosen) = (StartPoint::Start, by_itself, None);
+    let mut start_point = StartPoint::ByOptions;
+    let (mut autostart, mut chosen) = (configured_autostart, None);
     if let Err((codon, why)) = finish::catch_up(opened, shutdown).await {
         let result = RunResult::OutputFailed(codon, why);
         let state = possession.manager.snapshot();
@@ -104,7 +107,7 @@ async fn serve(
         return Ok(RunOutcome::of(newest, result, (&state, &opened.hank), false));
     }
     loop {
-        let Some(begun) = start(opened, how, go == Autostart::On).await? else {
+        let Some(started) = start(opened, start_point, autostart == Autostart::On).await? else {
             let state = possession.manager.snapshot();
             return Ok(RunOutcome::of(
                 None,
@@ -114,20 +117,21 @@ async fn serve(
             ));
         };
         heartbeat.refresh().await;
-        let context = context(opened, &begun, shutdown.clone(), presence.clone());
-        let described = Event::run_described(&context.hank, context.ceiling());
+        let context = context(opened, &started, shutdown.clone(), presence.clone());
+        // The description of the run for clients. Its goal comes from the hank, or else from the first prompt.
         let first_prompt = || prompt_of(&context, context.hank.codons().next()?);
-        let described = described.or_goal(|| goal_of_prompt(&first_prompt()?));
-        let described = described.of_rehearsal(context.options.rehearsal);
-        // A run without anything to do only records that the rollback in front of it was undone. It has no limits of its
-        // own: those of the work before it stay.
-        let has_limits = go != Autostart::On || !is_done(&context);
+        let description = Event::run_described(&context.hank, context.ceiling())
+            .or_goal(|| goal_of_prompt(&first_prompt()?))
+            .of_rehearsal(context.options.rehearsal);
+        // A run without anything to do only records that the rollback before it was undone. It has no limits of its
+        // own: the limits of the earlier work stay.
+        let has_limits = autostart != Autostart::On || !is_done(&context);
         if has_limits {
-            context.publish(described).await;
+            context.publish(description).await;
         }
-        let end = run_until_end(opened, &context, heartbeat, inbox, &mut go, chosen.take()).await;
+        let end = run_until_end(opened, &context, heartbeat, inbox, &mut autostart, chosen.take()).await;
         heartbeat.lock.set_activity(None);
-        close(&context, begun.run, &end, has_limits).await?;
+        close(&context, started.run, &end, has_limits).await?;
         match end? {
             RunEnd::Over(result) => {
                 let state = possession.manager.snapshot();
@@ -148,12 +152,12 @@ async fn serve(
             }
             RunEnd::Again(from, reply, choice) => {
                 answer(reply, Ok(AcceptedCommand::Starting(choice.codon_id.clone())));
-                (how, chosen) = (from, Some(choice));
-                go = by_itself;
+                (start_point, chosen) = (from, Some(choice));
+                autostart = configured_autostart;
             }
-            RunEnd::WentBack { restart } => {
-                how = StartPoint::Recorded;
-                go = match (restart, by_itself) {
+            RunEnd::RolledBack { restart } => {
+                start_point = StartPoint::ByRecord;
+                autostart = match (restart, configured_autostart) {
                     (true, Autostart::On) => Autostart::On,
                     _ => Autostart::Wait(IdleReason::RollbackCompleted),
                 };
@@ -162,40 +166,54 @@ async fn serve(
     }
 }
 
-/// Runs codons until the run has to end. A rollback restores files while the run is still open (RUN-19), so a
-/// run whose rollback fails continues.
+/// Runs codons until the run has to end. A rollback restores files while the run is still open (RUN-19). A run whose
+/// rollback fails before it changes files therefore continues.
 async fn run_until_end(
     opened: &OpenedExecution,
     context: &RunContext,
     heartbeat: &Heartbeat<'_>,
     inbox: &mut Inbox,
-    go: &mut Autostart,
+    autostart: &mut Autostart,
     mut chosen: Option<ChosenCodon>,
 ) -> Result<RunEnd, RunError> {
     let possession = &opened.possession;
-    let mut ended = None;
+    let mut newest_end = None;
     loop {
-        let walked = run_codons(context, heartbeat, inbox, go, chosen.take(), &mut ended).await?;
-        let (reply, target, restart) = match walked {
+        let exit = run_codons(
+            context,
+            heartbeat,
+            inbox,
+            autostart,
+            chosen.take(),
+            &mut newest_end,
+        )
+        .await?;
+        let (reply, target, restart) = match exit {
             RunLoopExit::Over(result) => return Ok(RunEnd::Over(result)),
-            RunLoopExit::Again(how, reply, choice) => return Ok(RunEnd::Again(how, reply, choice)),
-            RunLoopExit::RollBack(reply, target, restart) => (reply, target, restart),
+            RunLoopExit::Again(from, reply, choice) => return Ok(RunEnd::Again(from, reply, choice)),
+            RunLoopExit::RollBack {
+                reply,
+                target,
+                restart,
+            } => (reply, target, restart),
         };
-        let back = rollback::go_back(possession, &target);
-        let back = inbox.refuse_during(|| Refusal::RollbackInProgress, back).await;
-        let restart = restart && back.is_ok();
-        let back = back.map(|rollback| AcceptedCommand::RolledBack(Box::new(rollback)));
-        answer(reply, back.map_err(Refusal::Rollback));
-        // Recorded even when it was interrupted: the next run begins with the rest of it.
+        let rollback = rollback::go_back(possession, &target);
+        let rollback = inbox
+            .refuse_during(|| Refusal::RollbackInProgress, rollback)
+            .await;
+        let restart = restart && rollback.is_ok();
+        let result = rollback.map(|rollback| AcceptedCommand::RolledBack(Box::new(rollback)));
+        answer(reply, result.map_err(Refusal::Rollback));
+        // An interrupted rollback is on record too: the next run first finishes it.
         if possession.manager.snapshot().pending_rollback.is_some() {
-            return Ok(RunEnd::WentBack { restart });
+            return Ok(RunEnd::RolledBack { restart });
         }
     }
 }
 
 fn context(
     opened: &OpenedExecution,
-    begun: &BegunRun,
+    started: &StartedRun,
     shutdown: Shutdown,
     presence: ClientCount,
 ) -> RunContext {
@@ -213,11 +231,11 @@ fn context(
         presence,
         options: opened.options.clone(),
         own_files: opened.own_files.clone(),
-        run_id: begun.run.run_id.clone(),
-        tip: Mutex::new(begun.base.clone()),
+        run_id: started.run.run_id.clone(),
+        tip: Mutex::new(started.base.clone()),
         left_out: Mutex::default(),
         rehearsed: RehearsedSteps::default(),
-        rig: begun.rig.clone(),
+        rig: started.rig.clone(),
     }
 }
 
@@ -247,7 +265,7 @@ fn interruption(context: &RunContext, end: &Result<RunEnd, RunError>) -> Option<
     }
 }
 
-/// Returns the event of the end that is recorded (WIRE-41).
+/// Returns the event of the run's end, as the end is recorded (WIRE-41).
 fn run_ended(context: &RunContext, cause: Option<String>) -> Event {
     let state = context.manager.snapshot();
     let recorded = state.run(&context.run_id);
@@ -264,7 +282,7 @@ fn run_ended(context: &RunContext, cause: Option<String>) -> Event {
     }
 }
 
-/// Returns the cause of the end for people, unless the run completed.
+/// Returns the cause of the run's end for people; `None` if the run completed, or its end needs no explanation.
 fn cause(context: &RunContext, end: &Result<RunEnd, RunError>) -> Option<String> {
     match end {
         Ok(RunEnd::Over(RunResult::Paused(pause))) => Some(format!("{}: {}", pause.codon, pause.why)),
@@ -278,13 +296,13 @@ fn cause(context: &RunContext, end: &Result<RunEnd, RunError>) -> Option<String>
             let is_signal = !matches!(cause, StopCause::Request | StopCause::ForcedRequest);
             reason.or_else(|| is_signal.then(|| cause.as_str().to_owned()))
         }
-        Ok(RunEnd::WentBack { .. }) if !is_done(context) => Some("left by a rollback".to_owned()),
+        Ok(RunEnd::RolledBack { .. }) if !is_done(context) => Some("left by a rollback".to_owned()),
         Err(error) => Some(chain(error)),
         Ok(_) => None,
     }
 }
 
-/// Writes the last record of the run, however it ended. If the run `has_limits`, writes the summary of its budget first.
+/// Writes the last record of the run, however it ended. If the run `has_limits`, publishes the summary of its budget first.
 async fn close(
     context: &RunContext,
     run: Run<Running>,
@@ -305,8 +323,8 @@ async fn close(
             | RunResult::Paused(_),
         ))
         | Err(RunError::ChangedHank(_) | RunError::MissingParent) => run.step(fail).into_event(),
-        // Superseded by another run: it ends as its newest codon did.
-        Ok(RunEnd::Again(..) | RunEnd::WentBack { .. }) => {
+        // Another run follows: this run ends as its newest codon did.
+        Ok(RunEnd::Again(..) | RunEnd::RolledBack { .. }) => {
             let state = context.manager.snapshot();
             match ThreadTip::ending_in(&state, &context.run_id).failed() {
                 true => run.step(fail).into_event(),
@@ -316,16 +334,16 @@ async fn close(
         // An event that could not be recorded before cannot be recorded now.
         Err(_) => return Ok(()),
     };
-    // Before the run ends (RUN-16).
+    // The summary comes before the end of the run (RUN-16).
     let state = context.manager.snapshot();
     let summary = has_limits.then(|| budget::summary(&context.hank, context.ceiling(), &state));
     if let Some(summary) = summary.flatten() {
         context.publish(summary.into()).await;
     }
     let mut closing = StateEvent::run_ended(context.run_id.clone(), &closing, None);
-    let tells_why =
-        matches!(closing, StateEvent::RunFailed { .. }) || matches!(end, Ok(RunEnd::WentBack { .. }));
-    let cause = cause(context, end).filter(|_| tells_why);
+    let has_cause =
+        matches!(closing, StateEvent::RunFailed { .. }) || matches!(end, Ok(RunEnd::RolledBack { .. }));
+    let cause = cause(context, end).filter(|_| has_cause);
     closing = closing.with_cause(cause.clone());
     if let Some(by) = interruption(context, end) {
         closing = closing.with_interruption(by);

@@ -1,4 +1,4 @@
-//! Suspensions of the process that runs a run, such as by Ctrl+Z (S12).
+//! Records when the process of a run was suspended, such as by Ctrl+Z (S12). That time counts neither as work of codons nor as silence of agents.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -9,14 +9,15 @@ use hankweave_core::wire::Event;
 use super::heartbeat::Heartbeat;
 use crate::world::suspension::{Preparation, Suspension};
 
-/// Records each suspension once it has ended, until the future is dropped, which loses nothing but the one that has just ended.
+/// Records each suspension once it has ended, until the future is dropped; at most the newest suspension is then not recorded.
 pub(super) async fn note(heartbeat: &Heartbeat<'_>) -> Infallible {
     let clock = &heartbeat.possession.world.clock;
     let Some(mut newest) = clock.suspensions() else {
         return std::future::pending().await;
     };
     let lock = Arc::clone(heartbeat.lock);
-    let _noted = Preparation::new(move |up| {
+    // As long as this value lives, the function is called just before each suspension, and notes it in the lock file for other processes.
+    let _preparation = Preparation::new(move |up| {
         if let Err(error) = lock.note_suspension(up) {
             tracing::warn!(error = %crate::error::chain(&error), "the suspension could not be noted");
         }

@@ -10,13 +10,13 @@ use tokio::time::Instant;
 
 use crate::codon::RunContext;
 
-/// `maxDelayMs` cannot ask for more (HANK-47).
+/// Longest delay after a failure: the maximum of `maxDelayMs` (HANK-47).
 const LONGEST_DELAY: Duration = Duration::from_millis(600_000);
 
-/// How often it is checked whether the machine has slept, because tokio's clock does not count that.
+/// How often the wait checks whether the machine has slept, because tokio's clock does not count that time.
 const SLEEP_CHECK: Duration = Duration::from_secs(30);
 
-/// At how much remaining time the wait is reported again: every hour, then more often.
+/// Remaining times at which a wait for a usage limit is reported again, after reports at every full hour.
 const MARKS: [Duration; 6] = [
     Duration::from_secs(30 * 60),
     Duration::from_secs(10 * 60),
@@ -26,23 +26,24 @@ const MARKS: [Duration; 6] = [
     Duration::from_secs(10),
 ];
 
-/// A wait that continues.
+/// A wait in progress.
 #[derive(Debug)]
 pub(super) struct Wait<'a> {
     context: &'a RunContext,
     retry: &'a Retry,
-    begun: Instant,
-    /// How long the machine had been up when it began.
-    up: Option<Duration>,
-    /// How long it is, unless the machine sleeps.
+    /// Start of the wait.
+    started_at: Instant,
+    /// How long the machine had been up at the start; `None` if that is unknown.
+    uptime_at_start: Option<Duration>,
+    /// Length of the wait from its start.
     length: Duration,
-    /// At how much remaining time it is reported next.
+    /// Remaining time at which the wait is reported next; `None` if it is reported no more.
     mark: Option<Duration>,
 }
 
 impl<'a> Wait<'a> {
-    /// Begins the wait, or returns why it is too long. The time of the failure comes from the monotonic clock
-    /// when it happened in this process, so setting the wall clock does not change the wait.
+    /// Starts the wait, or returns why it is too long. `failed` is the time of the failure on the monotonic clock, if the failure
+    /// happened in this process: then setting the wall clock does not change the wait.
     pub(super) fn start(
         context: &'a RunContext,
         retry: &'a Retry,
@@ -57,14 +58,14 @@ impl<'a> Wait<'a> {
         Ok(Self {
             context,
             retry,
-            begun: Instant::now(),
-            up: clock.uptime(),
+            started_at: Instant::now(),
+            uptime_at_start: clock.uptime(),
             length,
             mark: retry.limit.and_then(|_| mark_below(length)),
         })
     }
 
-    /// The message about it.
+    /// Returns the message about the wait.
     pub(super) fn words(&self) -> String {
         let (id, left) = (&self.retry.entry.codon_id, self.remaining());
         match (self.retry.limit, self.retry.number) {
@@ -83,7 +84,7 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// Returns the event for programs, which count down themselves.
+    /// Returns the event about the wait for programs, which count down by themselves.
     pub(super) fn event(&self) -> Event {
         let retry = self.retry;
         let is_retry = retry.limit.is_none() && retry.number > 0;
@@ -97,7 +98,7 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// Waits. Returns `true` at the end, and `false` when it is time to report the remaining time.
+    /// Waits. Returns `true` at the end of the wait, and `false` when the remaining time is to be reported.
     ///
     /// # Cancel safety
     ///
@@ -119,28 +120,28 @@ impl<'a> Wait<'a> {
 
     /// Returns the remaining time. It passes while the machine sleeps as well.
     pub(super) fn remaining(&self) -> Duration {
-        let passed = self.begun.elapsed() + self.slept();
+        let passed = self.started_at.elapsed() + self.slept();
         self.length.saturating_sub(passed)
     }
 
-    /// How long the machine has slept since.
+    /// Returns how long the machine has slept since the start of the wait. Its uptime includes sleep, and tokio's clock does not.
     fn slept(&self) -> Duration {
-        let up = self.context.world.clock.uptime().zip(self.up);
-        let up = up.map_or(Duration::ZERO, |(now, then)| now.saturating_sub(then));
-        up.saturating_sub(self.begun.elapsed())
+        let uptimes = self.context.world.clock.uptime().zip(self.uptime_at_start);
+        let passed = uptimes.map_or(Duration::ZERO, |(now, at_start)| now.saturating_sub(at_start));
+        passed.saturating_sub(self.started_at.elapsed())
     }
 }
 
-/// A wait that is longer than one may wait.
+/// A wait that is longer than the run may wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WaitExceeded {
     /// Reason for people.
     pub(super) why: String,
-    /// How long one would have to be allowed to wait.
+    /// Maximum wait that the user would have to allow.
     pub(super) needed: Duration,
 }
 
-/// Returns the length of a wait of which `left` remains.
+/// Returns the length of a wait whose end is `left` away, or why it is too long. `most` is the maximum of all waits of a codon for usage limits.
 fn length(limit: Option<UsageLimit>, left: Duration, most: Duration) -> Result<Duration, WaitExceeded> {
     let Some(limit) = limit else {
         return Ok(left.min(LONGEST_DELAY));
@@ -161,7 +162,7 @@ fn length(limit: Option<UsageLimit>, left: Duration, most: Duration) -> Result<D
     Err(WaitExceeded { why, needed })
 }
 
-/// The next point below `left` at which the remaining time is reported.
+/// Returns the largest remaining time below `left` at which the wait is reported: a full hour, or one of [`MARKS`].
 fn mark_below(left: Duration) -> Option<Duration> {
     let hour = Duration::from_secs(60 * 60);
     let hours = left.as_secs().saturating_sub(1) / hour.as_secs();

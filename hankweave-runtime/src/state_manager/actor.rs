@@ -1,4 +1,4 @@
-//! The task that owns the document (P1, P2, P3, P4).
+//! The writer: the task that owns the document, carries out requests in batches, and advances snapshots (P1, P2, P3, P4).
 
 use std::sync::Arc;
 use std::{fmt, io};
@@ -19,23 +19,26 @@ use super::snapshots::{SnapshotStep, Snapshots};
 use super::{LoadedState, PersistenceError, StateManagerParts, TransitionError};
 use crate::store::{LogBatch, StateLog};
 
-/// Events that share one sync at most.
+/// Maximum number of events that share one sync.
 const MAX_BATCH: usize = 1_024;
 
 /// The single writer; see the module's documentation.
 #[must_use = "the state manager does nothing unless its task is spawned"]
 pub struct StateManagerTask {
     parts: StateManagerParts,
+    /// The document with all accepted events, also those that are not durable yet.
     live: LiveState,
+    /// Number of the next event.
     next_seq: u64,
     log: StateLog,
     snapshots: Snapshots,
-    /// Until the task runs.
+    /// The second task; taken when the tasks start.
     journal_writer: Option<JournalWriter>,
     journal: JournalQueue,
     requests: mpsc::Receiver<ActorRequest>,
     /// Requests that were taken from the queue together.
     waiting: Vec<ActorRequest>,
+    /// The durable document, for readers.
     visible: watch::Sender<Arc<HankweaveState>>,
     costs: watch::Sender<CostFigures>,
     degraded: Degraded,
@@ -43,14 +46,16 @@ pub struct StateManagerTask {
 
 /// The accepted part of a batch, in queue order.
 struct AcceptedBatch {
-    /// When it was accepted.
+    /// Time of all events in the batch.
     at: Timestamp,
-    /// The log's lines of the state events.
+    /// The lines of the state events, for the log.
     lines: LogBatch,
+    /// Answers to the senders of the state events.
     recorded: Vec<(TransitionReply, Receipt)>,
+    /// All events, for the journal.
     items: Vec<JournalItem>,
     /// Whether a run or a codon changed its state.
-    transition: bool,
+    has_transition: bool,
 }
 
 impl AcceptedBatch {
@@ -60,10 +65,11 @@ impl AcceptedBatch {
             lines: LogBatch::default(),
             recorded: Vec::new(),
             items: Vec::new(),
-            transition: false,
+            has_transition: false,
         }
     }
 
+    /// Answers all senders that the disk failed.
     fn refuse(self, error: &Arc<PersistenceError>) {
         let recorded = self.recorded.into_iter().map(|(reply, _)| reply);
         refuse(recorded.chain(waiting(self.items)), error);
@@ -81,7 +87,7 @@ impl StateManagerTask {
     ) -> Self {
         let mut snapshots = Snapshots::new(parts.clone(), journal.clone(), loaded.cuts);
         if loaded.behind {
-            // A reader of state.json need not know the log, even if this process changes nothing.
+            // Programs that read state.json without the log must not miss events, even if this process adds none.
             snapshots.changed(true);
         }
         Self {
@@ -100,9 +106,9 @@ impl StateManagerTask {
         }
     }
 
-    /// Starts the work, on a thread of its own since it waits for the disk; it ends with
+    /// Starts both tasks. The writer gets a thread of its own, because it waits for the disk. The work ends with
     /// [`shutdown`](super::StateManager::shutdown) or when every handle is dropped. The caller must await
-    /// its end.
+    /// the end.
     #[must_use = "nobody would notice a panic of the writer"]
     pub fn spawn(self) -> JoinHandle<()> {
         self.parts.blocking.spawn(self.run())
@@ -120,8 +126,8 @@ impl StateManagerTask {
         }
     }
 
-    /// The writer of the log and the journal writer, to be scheduled in another way than
-    /// [`spawn`](Self::spawn) does it, as by a model checker. Both must be run to their ends.
+    /// Returns the writer and the journal writer, for callers that schedule them in another way than
+    /// [`spawn`](Self::spawn), such as a model checker. Both must be run to their ends.
     pub fn split(
         mut self,
     ) -> (
@@ -129,10 +135,10 @@ impl StateManagerTask {
         impl Future<Output = ()> + Send + 'static,
     ) {
         let journal_writer = self.journal_writer.take().expect("a task runs once");
-        (self.write(), journal_writer.run())
+        (self.run_writer(), journal_writer.run())
     }
 
-    async fn write(mut self) {
+    async fn run_writer(mut self) {
         let shutdown = self.work().await;
         let outcome = self.save_in_time().await;
         match shutdown {
@@ -140,11 +146,10 @@ impl StateManagerTask {
             Some(reply) => drop(reply.send(outcome)),
             None => outcome.unwrap_or_else(|error| tracing::error!(%error, "the last save failed")),
         }
-        // Requests after the shutdown are answered by their closed tickets, and the journal writer ends with
-        // its queue.
+        // Dropping `self` closes the tickets of later requests, and the queue with which the journal writer ends.
     }
 
-    /// Carries out requests until the shutdown is asked for or every handle is dropped.
+    /// Carries out requests until a shutdown is requested, whose reply it returns, or every handle is dropped.
     async fn work(&mut self) -> Option<ShutdownReply> {
         loop {
             // Short work first: a busy queue must not keep a snapshot from its time.
@@ -163,11 +168,11 @@ impl StateManagerTask {
         }
     }
 
-    /// Carries out the waiting requests up to a shutdown, which it returns.
+    /// Carries out the waiting requests up to a shutdown, whose reply it returns.
     async fn commit(&mut self) -> Option<ShutdownReply> {
         let mut accepted = AcceptedBatch::at(self.parts.clock.now());
         let mut waiting = std::mem::take(&mut self.waiting);
-        // After a shutdown nothing is taken: the dropped reply reports that.
+        // Requests after a shutdown are dropped; their closed tickets report that.
         let shutdown = waiting
             .drain(..)
             .find_map(|request| self.carry_out(request, &mut accepted));
@@ -176,17 +181,17 @@ impl StateManagerTask {
         shutdown
     }
 
-    /// Carries out one request, or returns it when it is the last one.
+    /// Carries out one request, or returns the reply of a shutdown.
     fn carry_out(&mut self, request: ActorRequest, accepted: &mut AcceptedBatch) -> Option<ShutdownReply> {
         match request {
             ActorRequest::Transition(event, reply) => self.apply_event(event, reply, accepted),
-            ActorRequest::Record(event, reply) => self.take(event, reply, accepted),
+            ActorRequest::Record(event, reply) => self.accept_other(event, reply, accepted),
             ActorRequest::Shutdown(reply) => return Some(reply),
         }
         None
     }
 
-    /// Applies one state event; a rejected one does not affect the others.
+    /// Accepts or refuses one state event; a rejected event does not affect the others.
     fn apply_event(&mut self, event: StateEvent, reply: TransitionReply, accepted: &mut AcceptedBatch) {
         if let Some(error) = self.degraded.failure() {
             return answer(reply, Err(TransitionError::NotDurable(error)));
@@ -199,7 +204,7 @@ impl StateManagerTask {
                 let figures = CurrentFigures::of(&self.live);
                 let content = ItemContent::Transition(Box::new(event), figures);
                 accepted.items.push(JournalItem { seq, at, content });
-                accepted.transition |= applied.transition;
+                accepted.has_transition |= applied.transition;
             }
             Err(error) => {
                 tracing::error!(%error, ?event, "a state event was refused; please report this bug");
@@ -208,7 +213,7 @@ impl StateManagerTask {
         }
     }
 
-    /// Adds an event to the document and to the lines of the log, or to neither. Returns its number and what
+    /// Adds an event to the document and to the lines of the log, or to neither. Returns the number of the event and what
     /// it changed.
     fn apply(
         &mut self,
@@ -228,8 +233,8 @@ impl StateManagerTask {
         Ok((seq, applied))
     }
 
-    /// Gives an event that changes no state its place in history.
-    fn take(&mut self, event: Box<Event>, reply: TransitionReply, accepted: &mut AcceptedBatch) {
+    /// Accepts an event that does not change the document, and gives it the next number.
+    fn accept_other(&mut self, event: Box<Event>, reply: TransitionReply, accepted: &mut AcceptedBatch) {
         if let Some(error) = self.degraded.failure() {
             return answer(reply, Err(TransitionError::NotDurable(error)));
         }
@@ -239,14 +244,14 @@ impl StateManagerTask {
         accepted.items.push(JournalItem { seq, at, content });
     }
 
-    /// Makes the accepted events durable, then visible, then answers their senders, then queues them for the
+    /// Makes the accepted state events durable, then visible, then answers their senders. Then queues all accepted events for the
     /// journal.
     async fn persist(&mut self, accepted: AcceptedBatch) {
         if !accepted.lines.is_empty() {
             if let Err(error) = self.append(&accepted.lines) {
                 return accepted.refuse(&error);
             }
-            self.snapshots.changed(accepted.transition);
+            self.snapshots.changed(accepted.has_transition);
             self.show();
         }
         for (reply, receipt) in accepted.recorded {
@@ -257,18 +262,18 @@ impl StateManagerTask {
         }
     }
 
-    /// Makes what is durable visible.
+    /// Makes the document visible, once all its events are durable.
     fn show(&self) {
         self.costs.send_replace(CostFigures::of(&self.live));
         let durable = self.live.document();
         self.visible.send_modify(|visible| match Arc::get_mut(visible) {
             Some(visible) => visible.update_to(durable),
-            // A reader still holds the old snapshot.
+            // A reader still holds the old document, so it cannot be updated in place.
             None => *visible = Arc::new(durable.clone()),
         });
     }
 
-    /// Takes the snapshot in progress one step on.
+    /// Does the next step of the snapshot in progress.
     fn advance(&mut self, step: SnapshotStep) {
         if self.degraded.failure().is_some() {
             return self.snapshots.abandon();
@@ -293,7 +298,7 @@ impl StateManagerTask {
         }
     }
 
-    /// Cuts off what neither state.json nor its backup needs, once that is worth it.
+    /// Cuts off the beginning of the log that neither state.json nor its backup needs, once that is worth it.
     fn trim_log(&mut self) {
         let Some(cut) = self.snapshots.cuts().take_unneeded(self.log.length()) else {
             return;
@@ -304,25 +309,25 @@ impl StateManagerTask {
         }
     }
 
-    /// Makes lines of the log durable; a failure is noted before it is returned.
+    /// Makes lines of the log durable; a failure degrades the manager.
     fn append(&mut self, batch: &LogBatch) -> Result<(), Arc<PersistenceError>> {
         let appended = self.log.append(batch);
-        self.noted(appended)
+        self.note_log_failure(appended)
     }
 
-    /// Notes that the log failed.
-    fn noted(&self, done: io::Result<()>) -> Result<(), Arc<PersistenceError>> {
-        done.map_err(|error| {
+    /// Degrades the manager if the log failed.
+    fn note_log_failure(&self, result: io::Result<()>) -> Result<(), Arc<PersistenceError>> {
+        result.map_err(|error| {
             let error = Arc::new(PersistenceError::Log(error));
             self.degraded.note(Arc::clone(&error));
             error
         })
     }
 
-    /// Takes no more requests and updates the files, unless that takes too long.
+    /// Closes the queue of requests and saves everything, for at most [`LAST_SAVE`].
     async fn save_in_time(&mut self) -> Result<(), Arc<PersistenceError>> {
         self.requests.close();
-        let saved = tokio::time::timeout(LAST_SAVE, self.save_for_good()).await;
+        let saved = tokio::time::timeout(LAST_SAVE, self.save_last()).await;
         saved.unwrap_or_else(|_| {
             let error = Arc::new(PersistenceError::TimedOut {
                 limit_seconds: LAST_SAVE.as_secs(),
@@ -332,8 +337,8 @@ impl StateManagerTask {
         })
     }
 
-    /// Updates state.json and the journal, and records that in the log.
-    async fn save_for_good(&mut self) -> Result<(), Arc<PersistenceError>> {
+    /// Updates state.json and the journal, and then writes the line of a clean end into the log.
+    async fn save_last(&mut self) -> Result<(), Arc<PersistenceError>> {
         self.snapshots.hurry();
         while self.degraded.failure().is_none() && !self.snapshots.is_idle() {
             let step = self.snapshots.step().await;
@@ -349,7 +354,7 @@ impl StateManagerTask {
         let mut batch = LogBatch::default();
         batch.closed(self.next_seq - 1);
         let closed = self.log.close(&batch);
-        self.noted(closed)
+        self.note_log_failure(closed)
     }
 }
 

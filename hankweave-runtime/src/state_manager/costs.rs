@@ -1,10 +1,10 @@
-//! Figures of what the codons cost.
+//! Costs of the codons, which are kept up to date so that a reader need not add up the history.
 
 use hankweave_core::cost::Usd;
 use hankweave_core::state::{LiveState, Totals};
 use hankweave_core::time::Timestamp;
 
-/// Cost of the codons (STATE-47): skipped codons count nothing, sentinels are apart.
+/// Cost of the codons (STATE-47), without skipped codons and without sentinels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CostFigures {
@@ -12,7 +12,7 @@ pub struct CostFigures {
     pub total: Usd,
     /// The codons of the current run; zero if there is no run.
     pub current_run: Usd,
-    /// When a cost was recorded last; `None` before the first one of this process.
+    /// When a cost was recorded last; `None` before this process has recorded one.
     pub last_updated: Option<Timestamp>,
 }
 

@@ -1,4 +1,4 @@
-//! The failure after which nothing is recorded any more.
+//! The degraded state of the manager: the disk has failed, and nothing is recorded any more.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::error::chain;
 pub(super) struct Degraded(Arc<watch::Sender<Option<Arc<PersistenceError>>>>);
 
 impl Degraded {
-    /// No failure yet, and a receiver that sees the first one.
+    /// Returns the state without a failure, and a receiver that gets the first failure.
     pub(super) fn new() -> (Self, watch::Receiver<Option<Arc<PersistenceError>>>) {
         let (sender, receiver) = watch::channel(None);
         (Self(Arc::new(sender)), receiver)
     }
 
-    /// The failure.
+    /// The first failure, if there was one.
     pub(super) fn failure(&self) -> Option<Arc<PersistenceError>> {
         self.0.borrow().clone()
     }

@@ -1,4 +1,4 @@
-//! Errors between an event and the disk.
+//! Errors of the state manager: why an event was not recorded, why the disk has failed, and why no state could be loaded.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::world::disk::IoError;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransitionError {
-    /// The reducer rejected it: a bug in the caller. The state is unchanged, and later events are not
+    /// The reducer rejected the event: a bug in the caller. The state is unchanged, and later events are not
     /// affected.
     #[error(transparent)]
     Rejected(Rejected),
-    /// It cannot be written down; the state is unchanged.
+    /// The event cannot be written as JSON; the state is unchanged.
     #[error("the event cannot be written as JSON")]
     NotText(#[source] Arc<serde_json::Error>),
-    /// It could not be written to the disk; the manager is degraded and accepts nothing more.
+    /// The event could not be written to the disk; the manager is degraded and accepts nothing more.
     #[error("the event could not be made durable")]
     NotDurable(#[source] Arc<PersistenceError>),
     /// The state manager has stopped.
@@ -26,23 +26,23 @@ pub enum TransitionError {
     Stopped,
 }
 
-/// Why the state manager is degraded (P5).
+/// Why the state manager is degraded: it accepts no more events, because the disk has failed (P5).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PersistenceError {
-    /// The log did not take an event.
+    /// An event could not be written to the log.
     #[error("failed to append to state.log")]
     Log(#[source] std::io::Error),
     /// A state file could not be written.
     #[error("failed to save the state")]
     Files(#[source] StateFileError),
-    /// The journal did not take an event.
+    /// An event could not be written to the journal.
     #[error("failed to write the journal")]
     Journal(#[source] IoError),
     /// The last save did not end in time.
     #[error("the last save did not end within {limit_seconds} seconds")]
     TimedOut {
-        /// The time it had.
+        /// The time that it had.
         limit_seconds: u64,
     },
 }
@@ -54,17 +54,17 @@ pub enum LoadError {
     /// A state file could not be read or repaired.
     #[error("failed to load the state")]
     Files(#[source] StateFileError),
-    /// The journal could not be read or completed.
+    /// The journal could not be read, or events that it lacks could not be added.
     #[error("failed to complete the journal")]
     Journal(#[source] IoError),
-    /// The log did not take the mark of the first snapshot.
+    /// The mark of the first snapshot could not be written to the log.
     #[error("failed to append to state.log")]
     Log(#[source] std::io::Error),
     /// Another version of hankweave wrote a state file, and this one does not read it (D4). Nothing was
     /// changed.
     #[error("the state is of schema version {version}, which this version of hankweave does not read")]
     Version {
-        /// The one in the file.
+        /// The version in the file.
         version: u64,
     },
     /// Recorded history cannot be used, and the user asked to stop rather than to start over. Nothing was

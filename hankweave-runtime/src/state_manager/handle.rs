@@ -1,4 +1,4 @@
-//! The handle of the state manager.
+//! The handle of the state manager: sends events to the writer, and reads the durable state, costs and events.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -24,22 +24,24 @@ use super::{
 use crate::journal::EventJournal;
 use crate::world::blocking::Blocking;
 
-/// Events that may wait. The writer takes up to 1,024 at a time, so this is a few syncs ahead of the disk. A
-/// sender of more waits for the disk instead of filling the memory.
+/// Maximum number of waiting events. The writer takes up to 1,024 at a time, so senders are at most a few syncs ahead of the disk. A
+/// sender of another event waits for the disk instead of filling the memory.
 const QUEUE: usize = 4_096;
 
-/// Extra time for the writer's last save; after it the disk is assumed to hang.
+/// Time after [`LAST_SAVE`] in which the writer has to answer; then the disk is assumed to hang.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Sends events to the single writer; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct StateManager {
     queue: mpsc::Sender<ActorRequest>,
+    /// The durable document.
     visible: watch::Receiver<Arc<HankweaveState>>,
     costs: watch::Receiver<CostFigures>,
     /// The number of the last event that was published.
     published: watch::Receiver<u64>,
     degraded: watch::Receiver<Option<Arc<PersistenceError>>>,
+    /// The events that were published last, for subscriptions.
     recent: Arc<Recent>,
     journal: Arc<dyn EventJournal>,
     blocking: Blocking,
@@ -51,32 +53,32 @@ pub struct StateManager {
 pub struct Ticket(oneshot::Receiver<Result<Receipt, TransitionError>>);
 
 impl StateManager {
-    /// Makes the manager of a loaded state. Nothing happens until the task runs; its spawner awaits its end.
+    /// Makes the manager of a loaded state, and its task. Nothing happens until the task runs; the caller that spawns the task awaits its end.
     pub fn start(parts: StateManagerParts, loaded: LoadedState) -> (Self, StateManagerTask) {
         let (queue, requests) = mpsc::channel(QUEUE);
         let recent = Arc::new(Recent::after_seq(loaded.next_seq - 1));
         let (visible_sender, visible) = watch::channel(Arc::new(loaded.live.document().clone()));
         let (costs_sender, costs) = watch::channel(CostFigures::of(&loaded.live));
         let (published_sender, published) = watch::channel(loaded.next_seq - 1);
-        let (noted, degraded) = Degraded::new();
+        let (degraded, degraded_receiver) = Degraded::new();
         let manager = Self {
             queue,
             visible,
             costs,
             published,
-            degraded,
+            degraded: degraded_receiver,
             recent: Arc::clone(&recent),
             journal: Arc::clone(&parts.journal),
             blocking: parts.blocking,
         };
-        let journal_writer = JournalWriter::new(parts.clone(), recent, published_sender, noted.clone());
+        let journal_writer = JournalWriter::new(parts.clone(), recent, published_sender, degraded.clone());
         let task = StateManagerTask::new(
             parts,
             loaded,
             requests,
             (visible_sender, costs_sender),
             journal_writer,
-            noted,
+            degraded,
         );
         (manager, task)
     }
@@ -95,9 +97,9 @@ impl StateManager {
         self.transition(StateEvent::PlanReplaced { execution_plan }).await
     }
 
-    /// Journals and publishes an event that does not change the document, in order with those that do.
+    /// Writes an event that does not change the document into the journal and publishes it, in order with the transitions.
     ///
-    /// Its ticket resolves when it is in the journal (D5).
+    /// The ticket resolves when the event is in the journal (D5).
     pub async fn record(&self, event: Event) -> Ticket {
         self.send(|reply| ActorRequest::Record(Box::new(event), reply))
             .await
@@ -126,19 +128,19 @@ impl StateManager {
         thread::build(&self.snapshot(), target, known)
     }
 
-    /// The number of the last event that was published; its ticket may have resolved before.
+    /// The number of the last published event. Tickets of later events may have resolved already.
     #[must_use]
     pub fn last_seq(&self) -> u64 {
         *self.published.borrow()
     }
 
-    /// Follows everything that is published from now on.
+    /// Follows all events that are published from now on.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
         self.subscribe_after(self.last_seq())
     }
 
-    /// Follows everything after number `seq`, however old.
+    /// Follows all events after number `seq`, however old.
     #[must_use]
     pub fn subscribe_after(&self, seq: u64) -> Subscription {
         let (published, journal) = (self.published.clone(), Arc::clone(&self.journal));
@@ -151,19 +153,19 @@ impl StateManager {
         Arc::clone(&self.journal)
     }
 
-    /// Changes when the disk has failed; nothing is recorded from then on and the runtime must stop with exit
+    /// Returns a receiver that changes when the disk has failed. From then on nothing is recorded, and the program must stop with exit
     /// code 74.
     #[must_use]
     pub fn degraded(&self) -> watch::Receiver<Option<Arc<PersistenceError>>> {
         self.degraded.clone()
     }
 
-    /// Records what waits, writes the last snapshot, and stops the task; within 5 seconds after the queue is
+    /// Records the waiting events, writes the last snapshot, and stops the task, within 5 seconds after the queue is
     /// empty (D8). Stopping twice is no error.
     ///
     /// # Errors
     ///
-    /// [`PersistenceError`] when something acknowledged is durable only in the log, or the manager was degraded.
+    /// [`PersistenceError`] when the manager was degraded, or the last save failed: then some acknowledged events are durable only in the log.
     pub async fn shutdown(&self) -> Result<(), Arc<PersistenceError>> {
         let (reply, done) = oneshot::channel();
         if self.queue.send(ActorRequest::Shutdown(reply)).await.is_err() {

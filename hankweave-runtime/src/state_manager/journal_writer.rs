@@ -1,4 +1,5 @@
-//! The task that writes the journal and publishes its events, while the writer of the log continues.
+//! The journal writer: the task that writes accepted events into the journal and publishes them, while the writer continues. It syncs
+//! the journal some time later.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,35 +21,34 @@ use crate::world::disk::IoError;
 /// How long the journal may stay without a sync (D5).
 const SYNC_DELAY: Duration = Duration::from_millis(200);
 
-/// Requests that may wait for the journal before the writer of the log waits as well.
+/// Maximum number of waiting requests; then the writer waits as well.
 const QUEUE: usize = 2;
 
-/// How many numbers are skipped after an unclean end. More than are ever published without being synced, so
-/// that no subscriber sees a number twice (P2). Also more than an agent can print between two syncs of a
-/// working disk, so that it normally never waits for this.
+/// How many event numbers a start skips after an unclean end. A sync is forced before more events than this are published without one,
+/// so that no subscriber sees a number twice (P2). The gap is larger than what an agent can print between two syncs of a
+/// working disk, so that normally no sync is forced.
 pub(super) const SEQ_GAP: u64 = 100_000;
 
-/// Request of the log's writer to the [`JournalWriter`].
+/// Request of the writer to the [`JournalWriter`].
 pub(super) enum JournalRequest {
     /// Write and publish accepted events, in the order of their numbers.
     Append(Vec<JournalItem>),
-    /// Make the journal durable up to here.
+    /// Make all earlier events durable in the journal.
     Sync(oneshot::Sender<Result<(), Arc<PersistenceError>>>),
 }
 
-/// The queue in front of the [`JournalWriter`].
+/// The queue of requests to the [`JournalWriter`].
 #[derive(Debug, Clone)]
 pub(super) struct JournalQueue(mpsc::Sender<JournalRequest>);
 
 impl JournalQueue {
     /// Queues accepted events; waits while the queue is full.
     pub(super) async fn append(&self, items: Vec<JournalItem>) {
-        // The journal writer lives longer than its caller unless it panics, and a panic is passed on at the
-        // end.
+        // Sending fails only if the journal writer has panicked, and its panic is passed on at the end.
         let _ = self.0.send(JournalRequest::Append(items)).await;
     }
 
-    /// Makes everything durable in the journal that was queued before.
+    /// Makes all events durable in the journal that were queued before.
     ///
     /// # Errors
     ///
@@ -58,6 +58,7 @@ impl JournalQueue {
         let _ = self.0.send(JournalRequest::Sync(reply)).await;
         match synced.await {
             Ok(synced) => synced,
+            // The journal writer has panicked, and its panic is passed on at the end.
             Err(_) => std::future::pending().await,
         }
     }
@@ -69,7 +70,7 @@ pub(super) struct JournalWriter {
     recent: Arc<Recent>,
     requests: mpsc::Receiver<JournalRequest>,
     sync: LazySync,
-    /// Work on the journal that can wait, in progress on another thread.
+    /// Removal of old output from the journal, if one is in progress on another thread.
     tidying: Option<BoxFuture<'static, ()>>,
     /// The number of the last event that was published.
     published: watch::Sender<u64>,
@@ -79,10 +80,11 @@ pub(super) struct JournalWriter {
 /// Syncs the journal some time after it was written to.
 #[derive(Default)]
 struct LazySync {
+    /// When the next sync is due; `None` if nothing was written since the last one.
     due: Option<Instant>,
     /// The sync in progress, and how many of the unsynced events it makes durable.
     work: Option<(BoxFuture<'static, Result<(), IoError>>, u64)>,
-    /// Events in a row that neither the log nor a sync of the journal made durable.
+    /// Number of newest events that neither a state event after them in the log nor a sync of the journal has made durable.
     unsynced: u64,
 }
 
@@ -94,16 +96,16 @@ pub(super) struct JournalItem {
     pub(super) content: ItemContent,
 }
 
-/// Event.
+/// Content of a [`JournalItem`].
 #[derive(Debug)]
 pub(super) enum ItemContent {
-    /// The document changed: the event, durable in the log, and the figures after it.
+    /// A state event, which is durable in the log already, and the figures after it.
     Transition(Box<StateEvent>, CurrentFigures),
-    /// Something else; its sender waits until it is in the journal.
+    /// Another event; its sender waits until the event is in the journal.
     Other(Box<Event>, TransitionReply),
 }
 
-/// The senders that wait until their events are in the journal.
+/// Returns the replies to senders that wait until their events are in the journal.
 pub(super) fn waiting(items: Vec<JournalItem>) -> impl Iterator<Item = TransitionReply> {
     items.into_iter().filter_map(|item| match item.content {
         ItemContent::Transition(..) => None,
@@ -131,8 +133,8 @@ impl JournalWriter {
         (writer, JournalQueue(sender))
     }
 
-    /// Works until every [`JournalQueue`] is dropped and empty. Work that can wait is then left to another
-    /// time.
+    /// Works until every [`JournalQueue`] is dropped and the queue is empty. A removal of old output that is then in progress is
+    /// finished by a later process.
     pub(super) async fn run(mut self) {
         loop {
             // Every arm is cancel safe: work in progress continues.
@@ -156,9 +158,10 @@ impl JournalWriter {
         }
     }
 
+    /// Writes and publishes events, and starts the removal of old output if the journal is too large.
     fn append(&mut self, items: Vec<JournalItem>) {
         if let Some(error) = self.degraded.failure() {
-            // State events among them are durable in the log; the next start adds them to the journal.
+            // The state events among the items are durable in the log; the next start adds them to the journal.
             return refuse(waiting(items), &error);
         }
         let published = self.publish(items);
@@ -169,9 +172,9 @@ impl JournalWriter {
         }
     }
 
-    /// Stops all recording after the journal has failed.
-    fn note(&self, done: Result<(), Arc<PersistenceError>>) {
-        if let Err(error) = done {
+    /// Degrades the manager if the journal failed: then nothing more is recorded.
+    fn note(&self, result: Result<(), Arc<PersistenceError>>) {
+        if let Err(error) = result {
             self.degraded.note(error);
         }
     }
@@ -187,6 +190,7 @@ impl JournalWriter {
         for JournalItem { seq, at, content } in items {
             let (id, event) = match content {
                 ItemContent::Transition(event, figures) => {
+                    // A start continues after the highest number in the log, so earlier numbers are safe.
                     self.sync.unsynced = 0;
                     let id = state_event_id(seq, at, &event, &figures);
                     (id, Event::state_transition(event, figures))
@@ -223,11 +227,12 @@ impl JournalWriter {
 }
 
 impl LazySync {
+    /// Appends to the journal, and makes a sync due.
     fn append(&mut self, parts: &StateManagerParts, batch: &Batch) -> Result<(), IoError> {
         parts.journal.append(batch)?;
         self.due.get_or_insert_with(|| Instant::now() + SYNC_DELAY);
         if self.unsynced > SEQ_GAP {
-            // Numbers that subscribers have seen must not be given out again after a crash.
+            // Numbers that subscribers have seen must not be used again after a crash.
             self.unsynced = 0;
             parts.journal.sync()?;
         }
@@ -240,7 +245,7 @@ impl LazySync {
         parts.journal.sync()
     }
 
-    /// Waits until a sync was due and has ended, on another thread.
+    /// Waits until the next sync is due, and runs it on another thread; returns when it has ended.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Loading the state from the files of the last process.
+//! Loads the state when a directory is opened: chooses the document to trust among state.json, its backup and the log, repairs the other files, and adds to the
+//! journal the events that it lacks.
 
 use std::path::PathBuf;
 
@@ -32,19 +33,21 @@ pub struct LoadedState {
     pub primary_problems: Vec<StateProblem>,
     /// Why state.json.bak could not be used; empty when it was not read.
     pub backup_problems: Vec<StateProblem>,
-    /// Recorded history was lost, which the user must know.
+    /// Whether recorded history was lost; the user must be notified.
     pub history_was_reset: bool,
-    /// Acknowledged lines of the log that cannot be read.
+    /// Number of acknowledged lines of the log that cannot be read.
     pub damaged_log_lines: usize,
     /// New paths of damaged files.
     pub quarantined: Vec<PathBuf>,
     /// How many events the journal lacked and got from the log.
     pub restored_events: usize,
     pub(super) live: LiveState,
+    /// Number of the next event.
     pub(super) next_seq: u64,
     pub(super) log: StateLog,
+    /// Which part of the log the saved documents need.
     pub(super) cuts: LogTrimPoints,
-    /// state.json lacks events of the log.
+    /// Whether state.json lacks events of the log.
     pub(super) behind: bool,
 }
 
@@ -56,7 +59,7 @@ impl LoadedState {
     }
 }
 
-/// Reads the state files and the journal, chooses what to trust, and repairs the rest. Blocks; the instance
+/// Reads the state files and the journal, chooses the document to trust, and repairs the other files. Blocks; the instance
 /// lock must be held.
 ///
 /// Afterwards state.json holds a document that the log continues, and every event of the log is in the
@@ -75,7 +78,7 @@ pub fn load(parts: &StateManagerParts, strictness: Strictness) -> Result<LoadedS
             Vec::new()
         })
     };
-    // A backup that cannot be read is an error below, before anything is changed.
+    // A backup that cannot be read counts as absent here, and is an error below, before anything is changed.
     let backup = || found.backup().unwrap_or(&FoundFile::Absent);
     let recovered = choose(&found, backup, events, history_exists);
     let backup = match recovered.source {
@@ -85,7 +88,7 @@ pub fn load(parts: &StateManagerParts, strictness: Strictness) -> Result<LoadedS
     if let Some(error) = journal_failure {
         return Err(LoadError::Journal(error));
     }
-    if let Some(version) = version_of_others(&found.primary, backup, recovered.source) {
+    if let Some(version) = foreign_version_among(&found.primary, backup, recovered.source) {
         return Err(LoadError::Version { version });
     }
     if recovered.history_was_reset && strictness == Strictness::Stop {
@@ -99,7 +102,8 @@ pub fn load(parts: &StateManagerParts, strictness: Strictness) -> Result<LoadedS
         0 => &found.log.last_write,
         _ => &NOTHING_IN_DOUBT,
     };
-    // Before the log's events are used, so that no loss of power undoes the contents of the journal.
+    // Opening makes the log durable. That comes before its events are added to the journal: otherwise a loss of power could take
+    // events from the log that the journal has.
     let log = parts.files.open_log(last_write).map_err(LoadError::Files)?;
     let restored_events =
         complete_journal(parts, &found, backup, recovered.source, clean).map_err(LoadError::Journal)?;
@@ -123,10 +127,10 @@ pub fn load(parts: &StateManagerParts, strictness: Strictness) -> Result<LoadedS
     Ok(loaded)
 }
 
-/// Finds out which document a start would load, without changing anything: for commands that only look.
+/// Finds out which document a start would load, without changing anything: for commands that only read.
 ///
-/// `journal_exists` and `journaled` replace the journal, which cannot be opened without repairing it. Its
-/// state events are needed only when both files fail.
+/// `journal_exists` and `journaled` replace the journal, which cannot be opened without repairing it. `journaled` returns its
+/// state events; it is called only when neither state.json nor the backup can be used.
 #[must_use]
 pub fn peek(
     found: &FoundState,
@@ -144,7 +148,7 @@ pub fn peek(
     choose(found, backup, events, history_exists)
 }
 
-/// Chooses what to trust. `backup` is asked for only when state.json cannot be used.
+/// Chooses the document to trust. `backup` and `events` are called only when state.json cannot be used.
 fn choose<'f>(
     found: &'f FoundState,
     backup: impl FnOnce() -> &'f FoundFile,
@@ -159,10 +163,11 @@ fn choose<'f>(
     }
 }
 
+/// Returns a document to choose from: the bytes of the file, and the events of the log after it.
 fn candidate<'a>(file: &'a FoundFile, found: &'a FoundState) -> Option<Candidate<'a>> {
     match file {
         FoundFile::Absent => None,
-        // No bytes are no document, so the reader of the document reports it.
+        // Empty bytes are no valid document, so `recover` reports a problem with this file.
         FoundFile::Unusable => Some(Candidate {
             bytes: &[],
             tail: &[],
@@ -174,20 +179,20 @@ fn candidate<'a>(file: &'a FoundFile, found: &'a FoundState) -> Option<Candidate
     }
 }
 
-/// The version of a state file that was passed over because another version of hankweave wrote it.
-fn version_of_others(primary: &FoundFile, backup: &FoundFile, source: StateSource) -> Option<u64> {
-    let passed_over = match source {
+/// Returns the schema version of a state file that was not used because another version of hankweave wrote it.
+fn foreign_version_among(primary: &FoundFile, backup: &FoundFile, source: StateSource) -> Option<u64> {
+    let unused = match source {
         StateSource::Primary => &[][..],
         StateSource::Backup => &[primary],
         StateSource::Log | StateSource::Fresh => &[primary, backup],
     };
-    passed_over.iter().find_map(|file| match file {
+    unused.iter().find_map(|file| match file {
         FoundFile::Bytes(bytes) => foreign_version(bytes),
         FoundFile::Absent | FoundFile::Unusable => None,
     })
 }
 
-/// Whether the log continues state.json, so that new records will be found again.
+/// Whether the log has a mark of the loaded state.json, so that a later start finds the records that follow it.
 fn continues(found: &FoundState, source: StateSource) -> bool {
     match (&found.primary, source) {
         (FoundFile::Bytes(bytes), StateSource::Primary) => found.log.knows(bytes),
@@ -195,7 +200,7 @@ fn continues(found: &FoundState, source: StateSource) -> bool {
     }
 }
 
-/// Whether state.json, which was loaded, lacks events that the log has.
+/// Whether the loaded state.json lacks events that the log has.
 fn is_behind(found: &FoundState, source: StateSource) -> bool {
     match (&found.primary, source) {
         (FoundFile::Bytes(bytes), StateSource::Primary) => !found.log.tail_of(bytes).is_empty(),
@@ -203,7 +208,7 @@ fn is_behind(found: &FoundState, source: StateSource) -> bool {
     }
 }
 
-/// Moves aside files that were not trusted and removes the remains of interrupted saves.
+/// Moves aside files that are not trusted, and removes the remains of interrupted saves. Returns the new paths.
 fn repair_files(
     parts: &StateManagerParts,
     found: &FoundState,
@@ -225,7 +230,7 @@ fn repair_files(
     Ok(quarantined)
 }
 
-/// Writes the document as it is now, so that the log has something to continue.
+/// Writes the loaded document as state.json, with a mark in the log, so that the log continues it.
 fn first_snapshot(
     parts: &StateManagerParts,
     loaded: &mut LoadedState,
@@ -245,9 +250,9 @@ fn first_snapshot(
     Ok(())
 }
 
-/// Makes the end of the journal durable and adds what a crash took from it and the log still has (P7).
+/// Makes the end of the journal durable, and adds events of the log that a crash took from the journal (P7). Returns their number.
 ///
-/// The journal is synced before each snapshot, so only events after the loaded one can be missing or in
+/// The journal is synced before each snapshot, so only events after the loaded snapshot can be missing or in
 /// doubt.
 fn complete_journal(
     parts: &StateManagerParts,
@@ -262,8 +267,8 @@ fn complete_journal(
         _ => (&[][..], found.log.records.as_slice()),
     };
     if !clean {
-        let saved = found.log.mark_of(bytes).map_or(0, |mark| mark.seq);
-        parts.journal.write_again(saved)?;
+        let snapshot_seq = found.log.mark_of(bytes).map_or(0, |mark| mark.seq);
+        parts.journal.write_again(snapshot_seq)?;
     }
     let missing = missing_from(&*parts.journal, tail)?;
     let (Some(first), count) = (missing.first(), missing.len()) else {
@@ -273,7 +278,7 @@ fn complete_journal(
     let mut live = LiveState::new(parse(bytes).unwrap_or_default());
     let mut entries = Vec::new();
     for recorded in tail {
-        // Only accepted events are logged; after damage one may not fit any more and is then no part of
+        // Only accepted events are logged, but after damage to the log one may no longer apply; then it is no part of
         // history.
         if live.apply(recorded).is_ok() && missing.binary_search(&recorded.seq).is_ok() {
             entries.push(journal_entry(recorded, &live));
@@ -308,7 +313,7 @@ fn missing_from(journal: &dyn EventJournal, records: &[Recorded<StateEvent>]) ->
     Ok(missing)
 }
 
-/// Every state event that journal or log still has, oldest first.
+/// Returns every state event that the journal or the log still has, oldest first.
 fn recorded_events(
     journal: &dyn EventJournal,
     found: &FoundState,
@@ -327,7 +332,7 @@ fn recorded_events(
     Ok(merged(found.log.records.clone(), journaled))
 }
 
-/// The events of log and journal together, oldest first.
+/// Returns the events of log and journal together, each once, oldest first.
 fn merged(
     logged: Vec<Recorded<StateEvent>>,
     journaled: Vec<Recorded<StateEvent>>,
@@ -339,6 +344,7 @@ fn merged(
     events
 }
 
+/// Calls `each` for every entry of the journal after number `after`, page by page.
 fn for_each_entry(
     journal: &dyn EventJournal,
     mut after: u64,

@@ -1,9 +1,9 @@
 //! The single writer of the state document.
 //!
-//! Events wait in a queue. One task takes all that wait, applies each, makes the accepted ones durable with
-//! one write and one sync of `state.log`, and only then shows the new state and resolves the tickets. The
-//! journal writer, a second task, writes them into the journal and publishes them, while the first one waits
-//! for the disk again. Snapshots of the document are written at the same time.
+//! Events wait in a queue. The writer, one task, takes all waiting events, applies each, makes the accepted ones durable
+//! with one write and one sync of `state.log`, and only then shows the new state and resolves the tickets. The
+//! journal writer, a second task, writes the accepted events into the journal and publishes them, while the writer
+//! waits for the disk again. Snapshots of the document (`state.json`) are written at the same time.
 //!
 //! ```text
 //! handle ── queue ──► writer: encode, apply ──► log + sync ──► state visible ──► tickets
@@ -45,9 +45,9 @@ pub struct StateManagerParts {
     pub files: StateFiles,
     /// The journal.
     pub journal: Arc<dyn EventJournal>,
-    /// Times the records.
+    /// Clock for the times of the records.
     pub clock: Arc<dyn Clock>,
-    /// Names the journal entries.
+    /// Source of the ids of journal entries.
     pub ids: Arc<dyn IdSource>,
     /// Pool for disk work.
     pub blocking: Blocking,

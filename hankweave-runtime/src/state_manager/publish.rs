@@ -1,4 +1,4 @@
-//! Following the events as they become durable.
+//! Subscriptions to published events: the newest ones come from memory, older ones from the journal.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use crate::journal::{Batch, BatchLine, EventJournal, PageLimit};
 use crate::world::blocking::Blocking;
 use crate::world::disk::IoError;
 
-/// How many bytes of published events stay in memory; a subscriber that is further after reads the journal.
+/// How many bytes of published events stay in memory; a subscriber that needs older events reads the journal.
 const RECENT_BYTES: usize = 8 << 20;
 
 /// The events that were published last, shared by all subscribers.
@@ -21,20 +21,24 @@ pub(super) struct Recent(Mutex<RecentState>);
 struct RecentState {
     /// The number of the last event that was dropped from memory.
     forgotten: u64,
+    /// Oldest first.
     batches: VecDeque<Arc<Batch>>,
+    /// Approximate memory of `batches`.
     bytes: usize,
 }
 
 /// Events after a subscriber's position.
 enum NextEvents {
+    /// The next events.
     Events(Events),
+    /// No event was published after the position.
     Nothing,
-    /// The next event is only in the journal, as are all with a number up to this one.
+    /// The next event is only in the journal, and so are all events up to this number.
     Forgotten(u64),
 }
 
 impl Recent {
-    /// Everything up to number `seq` is in the journal.
+    /// Returns an empty memory; all events up to number `seq` are only in the journal.
     pub(super) fn after_seq(seq: u64) -> Self {
         Self(Mutex::new(RecentState {
             forgotten: seq,
@@ -43,62 +47,62 @@ impl Recent {
         }))
     }
 
-    /// Adds a batch and drops the oldest ones beyond the limit; the newest one stays, however large.
+    /// Adds a batch, and drops the oldest batches beyond the limit; the newest batch stays, however large.
     pub(super) fn push(&self, batch: Arc<Batch>) {
-        let mut latest = self.latest();
-        latest.bytes += batch.bytes();
-        latest.batches.push_back(batch);
-        while latest.bytes > RECENT_BYTES
-            && latest.batches.len() > 1
-            && let Some(oldest) = latest.batches.pop_front()
+        let mut state = self.lock();
+        state.bytes += batch.bytes();
+        state.batches.push_back(batch);
+        while state.bytes > RECENT_BYTES
+            && state.batches.len() > 1
+            && let Some(oldest) = state.batches.pop_front()
         {
-            latest.bytes -= oldest.bytes();
-            latest.forgotten = oldest.last_seq();
+            state.bytes -= oldest.bytes();
+            state.forgotten = oldest.last_seq();
         }
     }
 
     fn after(&self, position: u64) -> NextEvents {
-        let latest = self.latest();
-        if position < latest.forgotten {
-            return NextEvents::Forgotten(latest.forgotten);
+        let state = self.lock();
+        if position < state.forgotten {
+            return NextEvents::Forgotten(state.forgotten);
         }
-        let next = latest
+        let next = state
             .batches
             .partition_point(|batch| batch.last_seq() <= position);
-        match latest.batches.get(next) {
+        match state.batches.get(next) {
             Some(batch) => NextEvents::Events(Events::after(Arc::clone(batch), position)),
             None => NextEvents::Nothing,
         }
     }
 
-    fn latest(&self) -> MutexGuard<'_, RecentState> {
-        // Nothing in here panics halfway.
+    fn lock(&self) -> MutexGuard<'_, RecentState> {
+        // No change of the state panics halfway, so it is whole also after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Every event after a point in history, in order and without gaps: first from the journal, then live.
 ///
-/// The manager never waits for a subscriber. One that is too slow gets [`Delivery::Lagged`], and then what it
-/// missed from the journal.
+/// The manager never waits for a subscriber. A subscriber that is too slow gets [`Delivery::Lagged`], and then the missed
+/// events from the journal.
 #[derive(Debug)]
 pub struct Subscription {
     recent: Arc<Recent>,
-    /// Changes once for events that were published together, so that they cost one wake-up.
+    /// The number of the last published event. Changes once for events that were published together, so that they cost one wake-up.
     published: watch::Receiver<u64>,
     journal: Arc<dyn EventJournal>,
     blocking: Blocking,
     /// The `seq` of the last event that was returned.
     position: u64,
-    /// Whether it reads the journal. The subscriber was notified of that, unless it has just begun.
+    /// Whether the subscription reads the journal. The subscriber was notified with [`Delivery::Lagged`], unless this is the start.
     behind: bool,
 }
 
-/// Events that a subscriber has not seen before, as values and with the lines that the journal has of them. Cheap to clone.
+/// Events for a subscriber, as values and as lines of the journal. Cheap to clone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Events {
     batch: Arc<Batch>,
-    /// Earlier entries have been seen.
+    /// Index of the first event; the subscriber has seen those before.
     from: usize,
 }
 
@@ -109,7 +113,7 @@ impl Events {
         Self { batch, from }
     }
 
-    /// The events, oldest first: those that were published, and no copies.
+    /// Returns references to the events, oldest first.
     pub fn values(&self) -> impl Iterator<Item = &JournalEntry> {
         self.lines().map(BatchLine::value)
     }
@@ -119,7 +123,7 @@ impl Events {
         self.values().cloned()
     }
 
-    /// The line of each.
+    /// The line of each event, oldest first.
     pub fn lines(&self) -> impl Iterator<Item = BatchLine<'_>> {
         (self.from..self.batch.len()).map(|index| self.batch.line(index))
     }
@@ -162,11 +166,11 @@ impl Subscription {
     ///
     /// # Errors
     ///
-    /// [`IoError`] when missed events cannot be read. A later call tries again.
+    /// [`IoError`] when events cannot be read from the journal. A later call tries again.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: an event counts as given out only when it is returned.
+    /// Cancel safe: the position changes only when events are returned.
     pub async fn next(&mut self) -> Result<Option<Delivery>, IoError> {
         let mut ended = false;
         loop {
@@ -179,14 +183,15 @@ impl Subscription {
                     self.behind = true;
                     return Ok(Some(Delivery::Lagged));
                 }
-                // Only for events that are no longer in memory: a reader that decodes the journal is slower than its
-                // writer, and would never catch up.
-                NextEvents::Forgotten(until) => match self.read_on().await? {
+                // The journal is only read for events that are no longer in memory: decoding it is slower than writing it, so a reader of
+                // the journal alone would never catch up.
+                NextEvents::Forgotten(until) => match self.read_journal().await? {
                     Some(missed) => return Ok(Some(self.deliver(missed))),
+                    // The journal has no events up to that number, such as after a gap in the numbers.
                     None => self.position = until,
                 },
                 NextEvents::Nothing if ended => return Ok(None),
-                // The manager's end closes this, after its last events.
+                // The channel closes when the manager has ended, after its last events. They are looked for once more then.
                 NextEvents::Nothing => {
                     self.behind = false;
                     ended = self.published.changed().await.is_err();
@@ -200,8 +205,8 @@ impl Subscription {
         Delivery::Events(events)
     }
 
-    /// The next page of the journal; `None` when it has nothing more.
-    async fn read_on(&mut self) -> Result<Option<Events>, IoError> {
+    /// Returns the events of the next page of the journal; `None` when the journal has no more.
+    async fn read_journal(&mut self) -> Result<Option<Events>, IoError> {
         let (journal, position) = (Arc::clone(&self.journal), self.position);
         let page = self
             .blocking

@@ -1,4 +1,4 @@
-//! Requests to the single writer, and how it answers them.
+//! Requests from handles to the writer, and its answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,15 +16,18 @@ pub(super) const LAST_SAVE: Duration = Duration::from_secs(5);
 pub(super) type TransitionReply = oneshot::Sender<Result<Receipt, TransitionError>>;
 pub(super) type ShutdownReply = oneshot::Sender<Result<(), Arc<PersistenceError>>>;
 
-/// Request of the handle.
+/// Request of a handle.
 #[derive(Debug)]
 pub(super) enum ActorRequest {
+    /// Record an event that changes the document.
     Transition(StateEvent, TransitionReply),
+    /// Record an event that does not change the document.
     Record(Box<Event>, TransitionReply),
+    /// Save everything and end.
     Shutdown(ShutdownReply),
 }
 
-/// A durable event's place in history.
+/// Position of a durable event in history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Receipt {
     /// Its number.
@@ -33,7 +36,7 @@ pub struct Receipt {
     pub at: Timestamp,
 }
 
-/// Answers that the disk failed.
+/// Answers all senders that the disk failed.
 pub(super) fn refuse(replies: impl IntoIterator<Item = TransitionReply>, error: &Arc<PersistenceError>) {
     for reply in replies {
         answer(reply, Err(TransitionError::NotDurable(Arc::clone(error))));

@@ -1,4 +1,4 @@
-//! Writing state.json in the background.
+//! Decides when to write a snapshot of the document to state.json, and writes it in the background.
 //!
 //! A snapshot is rendered on a blocking thread, then the writer appends its mark to the log, then the file is
 //! replaced on a blocking thread. There is one snapshot at a time.
@@ -14,66 +14,73 @@ use super::journal_writer::JournalQueue;
 use super::{PersistenceError, StateManagerParts};
 use crate::store::SnapshotMark;
 
-/// How long a change that is no transition waits at least for its snapshot. A transition only waits for its
-/// pace.
+/// Shortest time from a change that is no transition of a run or codon to its snapshot. A transition only waits for the
+/// pause of [`TRANSITION_PACE`].
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The pause before a transition is saved, in multiples of the time of the last snapshot. So snapshots take
-/// at most a tenth of the disk, however large the document and however slow the disk.
+/// Pause before the snapshot of a transition, in multiples of the duration of the last snapshot. So snapshots take
+/// at most a tenth of the disk's time, however large the document and however slow the disk.
 const TRANSITION_PACE: u32 = 9;
 
-/// Pace of all other changes, which are frequent: a thirtieth of the disk's time. The log has them already.
+/// Pause before the snapshot of any other change, in the same unit: these are frequent, and the log has them already. So their
+/// snapshots take at most a thirtieth of the disk's time.
 const PACE: u32 = 29;
 
 /// Maximum number of bytes that snapshots write in a second, averaged over time. So a late codon of a long night costs no
-/// more than an early one. The file lags behind the log by as many seconds as it has MiB (D11).
+/// more than an early one. A file of n MiB lags behind the log by n seconds at most (D11).
 const BYTES_A_SECOND: u64 = 1 << 20;
 
 /// Possible growth of the next document, in bytes.
 const GROWTH: usize = 64 << 10;
 
-/// How much is cut off at least: large enough that cutting is rare, and small enough to be read in a fraction
-/// of a second.
+/// Minimum number of bytes that are cut off the log: large enough that cutting is rare, and small enough that a log of this length is
+/// read in a fraction of a second.
 pub(super) const WORTH_CUTTING: u64 = 32 << 20;
 
-/// When to write a snapshot, and how far the one in progress has come.
+/// The schedule of snapshots, and the one in progress.
 pub(super) struct Snapshots {
     parts: StateManagerParts,
     journal: JournalQueue,
+    /// The snapshot in progress.
     work: Option<BoxFuture<'static, SnapshotStep>>,
-    /// When the work began.
+    /// Start of the snapshot in progress.
     begun: Instant,
+    /// When the next snapshot is due; `None` if everything is saved or in progress.
     due: Option<Instant>,
-    /// When the last one ended, and how long it took.
+    /// End of the last snapshot.
     ended: Instant,
+    /// Duration of the last snapshot.
     took: Duration,
-    /// How long the last document was, in bytes.
+    /// Length of the last document, in bytes.
     length: usize,
     cuts: LogTrimPoints,
 }
 
-/// Next step.
+/// A step of a snapshot that has ended, for the writer to continue.
 pub(super) enum SnapshotStep {
-    /// It is time to begin.
+    /// A snapshot is due: the writer starts it.
     Due,
-    /// The text is made; its mark must become durable before it may be saved.
+    /// The text is rendered: the writer makes its mark durable and then saves it.
     Rendered(Rendered),
-    /// state.json was replaced, or not.
+    /// state.json was replaced, or not. The number is the length of the log when the snapshot was started.
     Saved(u64, Result<(), Arc<PersistenceError>>),
 }
 
 /// A snapshot that is not saved yet.
 pub(super) struct Rendered {
     text: String,
-    /// Names the text in the log.
+    /// Identifies the text in the log.
     pub(super) mark: SnapshotMark,
+    /// Length of the log when the snapshot was started.
     cut: u64,
 }
 
-/// Offsets in the log where the records begin that the saved documents do not contain, in bytes.
+/// Offsets in the log, in bytes, at which the records begin that the saved documents do not contain.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LogTrimPoints {
+    /// The offset for state.json.
     primary: u64,
+    /// The offset for the backup, which is the older document.
     backup: u64,
 }
 
@@ -87,10 +94,12 @@ impl LogTrimPoints {
         self.primary = cut;
     }
 
-    /// Returns the part that neither document needs, once cutting a log of `length` bytes is worthwhile; it counts as cut off.
+    /// Returns the length of the beginning that neither document needs, once cutting it off a log of `length` bytes is worthwhile. From then on it counts as
+    /// cut off.
     ///
-    /// At least as much is cut off as is copied, so that each record is copied at most once.
+    /// Cutting copies the remaining part of the log. At least as much is cut off as is copied, so that each record is copied at most once.
     pub(super) fn take_unneeded(&mut self, length: u64) -> Option<u64> {
+        // The backup is the older document, so it needs more of the log.
         let unneeded = self.backup;
         if unneeded < WORTH_CUTTING || unneeded < length - unneeded {
             return None;
@@ -116,7 +125,7 @@ impl Snapshots {
         }
     }
 
-    /// Notes that the document changed.
+    /// Notes that the document changed, by a transition of a run or codon or in another way.
     pub(super) fn changed(&mut self, transition: bool) {
         let (patience, pace) = match transition {
             true => (Duration::ZERO, TRANSITION_PACE),
@@ -143,8 +152,7 @@ impl Snapshots {
         self.work = None;
     }
 
-    /// Begins a snapshot of `state`, which contains everything up to `seq` and was reached when the log had
-    /// `cut` bytes.
+    /// Starts a snapshot of `state`, which contains all events up to `seq`. `cut` is the length of the log at this state.
     pub(super) fn start(&mut self, state: HankweaveState, seq: u64, cut: u64) {
         self.due = None;
         self.begun = Instant::now();
@@ -156,8 +164,8 @@ impl Snapshots {
         })));
     }
 
-    /// Saves a snapshot whose mark is durable. The journal is synced first, so that a start needs nothing of
-    /// the log that is older than state.json to complete it.
+    /// Saves a snapshot whose mark is durable. The journal is synced first, so that a start can complete the journal from the part of
+    /// the log after state.json alone.
     pub(super) fn save(&mut self, rendered: Rendered) {
         let (journal, files, blocking) = (
             self.journal.clone(),
@@ -178,7 +186,7 @@ impl Snapshots {
         }));
     }
 
-    /// Waits for the next step: the end of the one in progress, or the time to begin.
+    /// Waits for the end of the step in progress, or for the time at which a snapshot is due.
     ///
     /// Cancel safe: the step stays in progress.
     pub(super) async fn step(&mut self) -> SnapshotStep {

@@ -1,4 +1,4 @@
-//! The files around the document: reading them, replacing state.json, keeping its backup, moving damage aside.
+//! Reads the state files at a start, replaces state.json and keeps its backup, repairs and trims the log, and moves damaged files aside.
 
 use std::io;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use hankweave_core::time::Timestamp;
 use super::{LogContents, NOTHING_IN_DOUBT, StateLog, read_log};
 use crate::world::disk::{self, DirLockGuard, Disk, IoError};
 
-/// A log is cut long before it reaches this; reading stops here so that a strange file cannot fill the memory.
+/// Size limit of a log that is read, in bytes, so that a strange file cannot fill the memory. A log is cut long before it reaches this.
 const MAX_LOG_BYTES: u64 = 256 << 20;
 
 /// The state files of one execution directory; only the holder of the instance lock may change them.
@@ -22,7 +22,7 @@ pub struct StateFiles {
     state_dir: PathBuf,
 }
 
-/// Unchecked files found at a start.
+/// The state files as a start finds them, before their contents are checked.
 #[derive(Debug)]
 pub struct FoundState {
     /// state.json
@@ -36,11 +36,11 @@ pub struct FoundState {
 }
 
 impl FoundState {
-    /// Returns state.json.bak, read with the first call: it is as large as state.json, and needed only when that cannot be used.
+    /// Returns state.json.bak, which the first call reads: it is as large as state.json, and needed only when state.json cannot be used.
     ///
     /// # Errors
     ///
-    /// [`StateFileError::Io`] when the file is there and the system does not give its bytes.
+    /// [`StateFileError::Io`] when the file exists and cannot be read.
     pub fn backup(&self) -> Result<&FoundFile, StateFileError> {
         if let Some(read) = self.backup.get() {
             return Ok(read);
@@ -56,20 +56,20 @@ pub enum FoundFile {
     /// There is no file.
     #[default]
     Absent,
-    /// It is larger than a document may be, no regular file, or not as it was saved.
+    /// The file is larger than a document may be, no regular file, or was changed since it was saved.
     Unusable,
-    /// Its bytes.
+    /// The bytes of the file.
     Bytes(Vec<u8>),
 }
 
-/// The disk refused a step on a state file.
+/// Why a step on a state file failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateFileError {
     /// The system reported an error.
     #[error(transparent)]
     Io(#[from] IoError),
-    /// The locked directory is not at its place any more; another server may work there.
+    /// The locked directory was moved or replaced; another process may work at its path now.
     #[error("`{}` was moved or replaced while it was locked", state_dir.display())]
     LockLost {
         /// The state directory.
@@ -79,7 +79,7 @@ pub enum StateFileError {
 
 impl StateFiles {
     /// The files in `state_dir`. `guard` is the instance lock, which each save checks (D7);
-    /// `None` when the user waived it.
+    /// `None` when the user waived the lock.
     #[must_use]
     pub fn new(disk: Arc<dyn Disk>, guard: Option<Arc<dyn DirLockGuard>>, state_dir: PathBuf) -> Self {
         Self {
@@ -93,7 +93,7 @@ impl StateFiles {
     ///
     /// # Errors
     ///
-    /// [`StateFileError::Io`] when a file is there and the system does not give its bytes.
+    /// [`StateFileError::Io`] when a file exists and cannot be read.
     pub fn find(&self) -> Result<FoundState, StateFileError> {
         let path = self.log_path();
         let log = disk::read_if_present(&*self.disk, &path, MAX_LOG_BYTES);
@@ -110,21 +110,22 @@ impl StateFiles {
 
     /// Replaces state.json (D1, D2).
     ///
-    /// `keep_current` means that the present state.json holds what this process loaded or wrote, so that it may become
-    /// the backup. After a crash at any moment the old or the new document exists, and a good backup.
+    /// With `keep_current` the present state.json becomes the backup; the caller has loaded or written it, so it is good. After a crash at
+    /// any moment the old or the new document exists, and a good backup.
     ///
     /// # Errors
     ///
     /// [`StateFileError`]; the present state.json is then still in place, or the new one is and may not be durable.
     pub fn save(&self, document: &[u8], keep_current: bool) -> Result<(), StateFileError> {
         self.check_lock()?;
-        self.put_in_place(document, keep_current).inspect_err(|_| {
-            // A full disk still lets us clean up; the error to report is the first.
+        self.replace_primary(document, keep_current).inspect_err(|_| {
+            // Removes temporary files, which works on a full disk too. Only the first error is reported.
             let _ = self.sweep();
         })?;
         self.sync_directory()
     }
 
+    /// Refuses to write if the locked directory is no longer at its path.
     fn check_lock(&self) -> Result<(), StateFileError> {
         let Some(guard) = self.guard.as_ref().filter(|guard| !guard.still_guards()) else {
             return Ok(());
@@ -136,7 +137,7 @@ impl StateFiles {
         }
     }
 
-    fn put_in_place(&self, document: &[u8], keep_current: bool) -> Result<(), StateFileError> {
+    fn replace_primary(&self, document: &[u8], keep_current: bool) -> Result<(), StateFileError> {
         let (primary, temporary) = (self.primary_path(), self.temporary_path());
         self.remove(&temporary)?;
         self.step("write", &temporary, |disk, path| disk.create_new(path, document))?;
@@ -153,12 +154,12 @@ impl StateFiles {
         self.remove(&temporary)?;
         self.step("link", &temporary, |disk, path| disk.link_or_copy(&primary, path))?;
         self.step("replace", &backup, |disk, path| disk.rename(&temporary, path))?;
-        // If both names belong to one file, POSIX lets the rename do nothing, so the temporary name stays. That happens when the
-        // last life ended between this step and the replacement of state.json.
+        // If the temporary name and the backup are one file already, POSIX lets the rename do nothing, so the temporary name stays. That
+        // happens when the last process ended between this step and the replacement of state.json.
         self.remove(&temporary)
     }
 
-    /// Moves state.json aside and returns its new place.
+    /// Moves state.json aside and returns its new path.
     ///
     /// # Errors
     ///
@@ -167,7 +168,7 @@ impl StateFiles {
         self.quarantine(&self.primary_path(), now)
     }
 
-    /// Moves state.json.bak aside and returns its new place.
+    /// Moves state.json.bak aside and returns its new path.
     ///
     /// # Errors
     ///
@@ -176,7 +177,7 @@ impl StateFiles {
         self.quarantine(&self.backup_path(), now)
     }
 
-    /// Keeps a copy of a damaged log, writes the log again with what could be read, and returns the place of the copy.
+    /// Keeps a copy of a damaged log, writes the log again with the lines that could be read, and returns the path of the copy.
     ///
     /// # Errors
     ///
@@ -204,7 +205,7 @@ impl StateFiles {
         Ok(())
     }
 
-    /// Opens the log after its last write, which is made durable if it is not yet.
+    /// Opens the log for appending after its last write. That write is made durable, in case it is not yet.
     ///
     /// # Errors
     ///
@@ -215,22 +216,23 @@ impl StateFiles {
         })
     }
 
-    /// Writes the log again without its first `cut` bytes and opens it again; nothing may be appended meanwhile.
+    /// Writes the log again without its first `cut` bytes, and opens the new log; nothing may be appended meanwhile.
     ///
     /// # Errors
     ///
     /// [`StateFileError::Io`] when the disk refuses; the old log is then still in place.
     pub fn trim_log(&self, log: &StateLog, cut: u64) -> Result<StateLog, StateFileError> {
         let length = usize::try_from(log.length() - cut).unwrap_or(usize::MAX);
-        let rest = self.step("read", &self.log_path(), |disk, path| {
+        let remaining = self.step("read", &self.log_path(), |disk, path| {
             disk.read_at(path, cut, length)
         })?;
         self.step("rewrite", &self.log_path(), |disk, path| {
-            disk::replace(disk, path, &rest)
+            disk::replace(disk, path, &remaining)
         })?;
         self.open_log(&NOTHING_IN_DOUBT)
     }
 
+    /// Reads state.json or its backup; the log shows whether the file was changed since it was saved.
     fn find_file(&self, path: &Path, log: &LogContents) -> Result<FoundFile, StateFileError> {
         match disk::read_if_present(&*self.disk, path, MAX_STATE_BYTES as u64) {
             Ok(Some(bytes)) if log.disowns(&bytes) => {
@@ -244,7 +246,7 @@ impl StateFiles {
     }
 
     fn has_entries(&self, name: &str) -> bool {
-        // A directory that is absent or cannot be listed is no trace of anything, nor is what keeps git out of one.
+        // A directory that is absent or cannot be listed is no trace of a document, and neither is the `.git` file that protects it from git.
         self.disk
             .list_dir(&self.state_dir.join(name))
             .is_ok_and(|names| names.iter().any(|name| name != ".git"))
@@ -271,6 +273,7 @@ impl StateFiles {
         self.step("sync", &self.state_dir, |disk, path| disk.sync_dir(path))
     }
 
+    /// Runs a step on a file; its error names `action` and the path.
     fn step<T>(
         &self,
         action: &'static str,
@@ -297,7 +300,7 @@ impl StateFiles {
     }
 }
 
-/// The file itself is at fault, not the disk: damage, for which there is the backup.
+/// Whether an error shows that the file itself is damaged, and not the disk; then the backup can be used.
 fn is_unusable(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,12 +1,12 @@
 //! `state.log`: one line for each recorded state event.
 //!
 //! A line is `<8 hex digits> <JSON>` and a newline; the digits are the CRC-32 of the JSON. The first line of each write
-//! has a space after the digits, the write's other lines have `+`. A write begins only after the one before it was
-//! synced, so the space proves that everything in front of it was durable. A bad line without such a proof after it is
+//! has a space after the digits, the other lines of the write have `+`. A write starts only after the write before it was
+//! synced, so the space proves that all earlier lines were durable. A bad line without such a proof after it is
 //! the torn end of the last write, which was never acknowledged. A bad line with a proof after it is damage to
 //! acknowledged history.
 //!
-//! After the last line there may be room for more, which is filled with zeros. A reader treats this room as a torn end.
+//! After the last line there may be room for later lines, which is filled with zeros. A reader treats this room as a torn end.
 //!
 //! Three kinds of JSON occur: a recorded event `{"seq","at","event":{"type","data"}}`, the mark of a snapshot `{"snapshot":{…}}`, and
 //! `{"closed":seq}`, the last line of a clean end with the highest number in use.
@@ -25,7 +25,7 @@ use crate::world::disk::{self, AppendFile, Disk};
 /// The log, open for appending.
 ///
 /// After its lines there is room: zeros, written and synced together with some earlier lines. Lines that are written into
-/// this room change no length, so a sync has nothing to record but the lines themselves, which takes about half the time.
+/// this room do not change the length of the file, so a sync only has to record the lines, which takes about half the time.
 #[derive(Debug)]
 pub struct StateLog {
     file: Box<dyn AppendFile>,
@@ -33,18 +33,20 @@ pub struct StateLog {
     room: usize,
 }
 
-/// The last write of a log that is known to be good, because it has just been written again.
+/// Stands for the last write when a log has just been written again, so that no part of it is in doubt.
 pub const NOTHING_IN_DOUBT: Range<u64> = u64::MAX..u64::MAX;
 
-/// How much room is made at a time: as much as there are lines, within these borders, in bytes.
+/// Least room that is made at a time, in bytes. Within these limits, as much room is made as the lines take.
 const LEAST_ROOM: u64 = 16 << 10;
+
+/// Most room that is made at a time, in bytes.
 const MOST_ROOM: u64 = 1 << 20;
 
 /// Zeros for preallocated room, written in chunks.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 impl StateLog {
-    /// Opens the log, or makes it, and cuts off everything after its last write, which is durable then: a killed process may
+    /// Opens the log, or makes it. Cuts off everything after its last write, and makes that write durable: a killed process may
     /// have written it without a sync, or the sync of an earlier process may have failed.
     ///
     /// # Errors
@@ -67,11 +69,11 @@ impl StateLog {
     ///
     /// Returns the error of the disk. It is then unknown what a crash would leave, and the log must not be used any more.
     pub fn append(&mut self, batch: &LogBatch) -> io::Result<()> {
-        let good = self.file.length();
+        let durable_length = self.file.length();
         self.write(&batch.bytes)?;
         self.file.sync_data().inspect_err(|_| {
-            // The events will be reported as not durable, so the next start had better not find them. No promise hangs on it.
-            let _ = self.file.truncate(good);
+            // The events are reported as not durable, so it is better if the next start does not find them. Nothing depends on that.
+            let _ = self.file.truncate(durable_length);
         })
     }
 
@@ -89,6 +91,7 @@ impl StateLog {
         self.file.sync_data()
     }
 
+    /// Writes the lines into the room if they fit, otherwise makes more room.
     fn write(&mut self, lines: &[u8]) -> io::Result<()> {
         if let Some(left) = self.room.checked_sub(lines.len()) {
             self.room = left;
@@ -97,7 +100,7 @@ impl StateLog {
         self.write_with_room(lines)
     }
 
-    /// Writes the lines over the end of the room and more room after them.
+    /// Writes the lines, which reach beyond the room, and new room after them.
     fn write_with_room(&mut self, lines: &[u8]) -> io::Result<()> {
         self.room = 0;
         self.file.append(lines)?;
@@ -114,7 +117,7 @@ impl StateLog {
         Ok(())
     }
 
-    /// Its length in bytes.
+    /// The length of its lines in bytes, without the room.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.file.length()
@@ -143,12 +146,12 @@ impl LogBatch {
         self.line(&MarkLine { snapshot }).expect("a mark is text");
     }
 
-    /// Adds the end of a clean life; `seq` is the highest number in use.
+    /// Adds the line of a clean end; `seq` is the highest number in use.
     pub fn closed(&mut self, seq: u64) {
         self.line(&ClosedLine { closed: seq }).expect("a number is text");
     }
 
-    /// Forgets everything after the first `length` bytes, where a line ended.
+    /// Drops everything after the first `length` bytes, where a line ends.
     pub fn truncate(&mut self, length: usize) {
         self.bytes.truncate(length);
     }
@@ -159,12 +162,13 @@ impl LogBatch {
         self.bytes.is_empty()
     }
 
-    /// The lines as they go to the disk.
+    /// The lines as they are written to disk.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
+    /// Adds a line.
     fn line(&mut self, line: &impl Serialize) -> serde_json::Result<()> {
         let json = serde_json::to_vec(line)?;
         let separator = if self.bytes.is_empty() { ' ' } else { '+' };
@@ -176,7 +180,7 @@ impl LogBatch {
     }
 }
 
-/// Everything read from a log.
+/// The contents of a log.
 #[derive(Debug, Default, PartialEq)]
 pub struct LogContents {
     /// The recorded events that can be read, by ascending `seq`.
@@ -185,14 +189,14 @@ pub struct LogContents {
     pub marks: Vec<SnapshotMark>,
     /// The highest number in use, if the last writer ended cleanly.
     pub closed_at: Option<u64>,
-    /// Range of the last write, in bytes; anything after it is torn.
+    /// Range of the last write, in bytes; everything after it is torn.
     pub last_write: Range<u64>,
-    /// How many lines in front of its end cannot be read: acknowledged history that was damaged later.
+    /// Number of lines before the torn end that cannot be read: acknowledged history that was damaged later.
     pub damaged_lines: usize,
 }
 
 impl LogContents {
-    /// The records after the snapshot with exactly these bytes; empty when the log does not know it.
+    /// The records after the snapshot with exactly these bytes; empty when the log has no mark of it.
     #[must_use]
     pub fn tail_of(&self, snapshot: &[u8]) -> &[Recorded<StateEvent>] {
         let Some(mark) = self.mark_of(snapshot) else {
@@ -204,8 +208,8 @@ impl LogContents {
     /// The mark that fits these bytes.
     #[must_use]
     pub fn mark_of(&self, snapshot: &[u8]) -> Option<&SnapshotMark> {
-        // Equal bytes may have been marked twice. What is between the two marks changed nothing for good, so it does no harm when it is
-        // folded in again, but the journal may still lack it.
+        // Equal bytes may have been marked twice; the first mark is used. The records between the two marks have changed the document
+        // back and forth, so applying them again does no harm, and the journal may still lack them.
         self.marks.iter().find(|mark| mark.fits(snapshot))
     }
 
@@ -223,7 +227,7 @@ impl LogContents {
         self.damaged_lines == 0 && self.marks.iter().any(as_long) && !self.knows(snapshot)
     }
 
-    /// Returns the content in one write, without the unreadable part.
+    /// Returns the readable lines as one write.
     #[must_use]
     pub fn to_batch(&self) -> LogBatch {
         let mut batch = LogBatch::default();
@@ -245,11 +249,10 @@ impl LogContents {
     }
 }
 
-/// Reads the bytes of a log; any bytes give an answer.
+/// Reads the bytes of a log; damaged bytes are no error.
 #[must_use]
 pub fn read_log(bytes: &[u8]) -> LogContents {
     let mut contents = LogContents::default();
-    // Bad lines, and the lines after them, wait here until a later write proves that they were acknowledged.
     let mut unproven = UnconfirmedTail::default();
     let mut end = 0;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -261,9 +264,9 @@ pub fn read_log(bytes: &[u8]) -> LogContents {
                     unproven.confirm(&mut contents);
                 }
                 if unproven.bad_lines > 0 {
-                    unproven.behind.push(content);
+                    unproven.lines_after.push(content);
                 } else {
-                    contents.take(content);
+                    contents.add(content);
                     contents.last_write.end = end;
                     if begins_write {
                         contents.last_write.start = begin;
@@ -276,30 +279,32 @@ pub fn read_log(bytes: &[u8]) -> LogContents {
     contents
 }
 
+/// Bad lines, and the good lines after them, until the start of a later write proves that they were acknowledged. Without a proof they are the
+/// torn end of the log.
 #[derive(Default)]
 struct UnconfirmedTail {
     bad_lines: usize,
-    behind: Vec<LogLine>,
+    lines_after: Vec<LogLine>,
 }
 
 impl UnconfirmedTail {
-    /// A later write begins: what waited was durable, and what cannot be read of it is damage.
+    /// Adds the lines to the contents, because a later write starts: they were durable, so the bad ones are damage.
     fn confirm(&mut self, contents: &mut LogContents) {
         contents.damaged_lines += std::mem::take(&mut self.bad_lines);
-        for content in self.behind.drain(..) {
-            contents.take(content);
+        for content in self.lines_after.drain(..) {
+            contents.add(content);
         }
     }
 }
 
 impl LogContents {
-    fn take(&mut self, content: LogLine) {
-        // Whatever follows the end of a clean life belongs to another one.
+    fn add(&mut self, content: LogLine) {
+        // A line after a clean end belongs to another process, which has not ended cleanly yet.
         self.closed_at = None;
         match content {
             LogLine::Closed(seq) => self.closed_at = Some(seq),
             LogLine::Mark(mark) => self.marks.push(mark),
-            // Numbers only grow; anything else is no line of ours, however good its checksum.
+            // Numbers only grow: any other line is not ours, although its checksum is right.
             LogLine::Record(record) if self.records.last().is_some_and(|last| last.seq >= record.seq) => {
                 self.damaged_lines += 1;
             }
@@ -308,9 +313,10 @@ impl LogContents {
     }
 }
 
-/// Bytes in front of the JSON: eight digits and a separator.
+/// Number of bytes before the JSON: eight digits and a separator.
 const PREFIX: usize = 9;
 
+/// The content of a line, as the module's documentation describes it.
 enum LogLine {
     Record(Box<Recorded<StateEvent>>),
     Mark(SnapshotMark),
@@ -334,7 +340,7 @@ struct ClosedLine {
     closed: u64,
 }
 
-/// The content of a line and whether it begins a write; `None` for anything that was not written whole.
+/// Returns whether a line begins a write, and its content; `None` if the line was not written whole or is damaged.
 fn decode(line: &[u8]) -> Option<(bool, LogLine)> {
     let line = line.strip_suffix(b"\n")?;
     let (prefix, json) = line.split_at_checked(PREFIX)?;

@@ -1,20 +1,20 @@
-//! The mark in the log that names the bytes of a state.json.
+//! The mark of a snapshot in the log, which identifies the exact bytes of a state.json.
 
 use serde::{Deserialize, Serialize};
 
-/// Names the exact bytes of one snapshot.
+/// Identifies the exact bytes of one snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotMark {
     /// The last event that the snapshot contains; 0 before the first.
     pub seq: u64,
-    /// Its length.
+    /// Length of the snapshot.
     pub bytes: u64,
-    /// CRC-32 of its bytes, eight hex digits.
+    /// CRC-32 of the bytes, eight hex digits.
     pub crc: String,
 }
 
 impl SnapshotMark {
-    /// The mark of a snapshot that contains everything up to `seq`.
+    /// The mark of a snapshot that contains all events up to `seq`.
     #[must_use]
     pub fn of(seq: u64, snapshot: &[u8]) -> Self {
         Self {

@@ -1,9 +1,9 @@
-//! The state document on disk: `state.json`, its backup, and the log of what came after.
+//! The state document on disk: `state.json`, its backup, and `state.log` with the events after them.
 //!
 //! An event is durable once its line in `state.log` is synced; the cost of that does not depend on history. `state.json`
 //! is a snapshot that is replaced now and then. The log names the snapshot that it continues: before state.json is
-//! replaced, a mark with the length and checksum of its exact bytes is appended. A start finds the mark that fits the
-//! file it found, and folds the records after it.
+//! replaced, a mark with the length and checksum of the new bytes is appended. A start finds the mark that fits the
+//! state.json on disk, and applies the records after that mark.
 //!
 //! Nothing here decides which of several damaged files to trust; `hankweave_core::state::recover` does.
 

@@ -29,7 +29,7 @@ pub enum OpenExecutionError {
         #[source]
         source: io::Error,
     },
-    /// A rehearsal was to begin in the directory of a run.
+    /// A rehearsal was to start in a directory with the record of a run.
     #[error("failed to rehearse in `{path}`: it holds the record of a run, which a rehearsal must not touch")]
     RecordOfRuns {
         /// The directory.
@@ -42,15 +42,15 @@ pub enum OpenExecutionError {
     #[error("hank.json no longer fits the {} plan: {}", if *.replanned { "new" } else { "recorded" },
         .why.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     ChangedHank {
-        /// Everything that is in the way.
+        /// Everything in the plan that does not fit.
         why: Vec<ExpandError>,
-        /// It was the plan that was made again.
+        /// Whether the plan was made again from the hank.
         replanned: bool,
     },
     /// The new plan could not be recorded.
     #[error("failed to record the new plan")]
     Plan(#[source] TransitionError),
-    /// Results cannot go where they should.
+    /// The output directory cannot be used.
     #[error("failed to use `{}` as output directory", path.display())]
     Output {
         /// The directory.

@@ -1,4 +1,4 @@
-//! Opening an execution directory for a hank.
+//! Opens an execution directory for a hank ([`open`]): preflight, then `possess` (lock, records, crashes), then the output directory and the data.
 
 mod error;
 mod notices;
@@ -43,18 +43,18 @@ pub(crate) struct OpenedExecution {
     pub(crate) drivers: DriverSet,
     /// Patterns that keep the hank's own files out of checkpoints.
     pub(crate) own_files: Vec<String>,
-    /// A plan made again from the hank would be another one than the recorded plan.
+    /// Whether a new plan made from the hank would differ from the recorded plan.
     pub(crate) can_be_replanned: bool,
 }
 
 impl OpenedExecution {
-    /// The patterns of a checkpoint: those of the hank, or everything, and never the hank's own files.
+    /// Returns the patterns of a checkpoint: the declared ones, or everything if none are declared, without the hank's own files.
     pub(crate) fn patterns(&self, declared: Vec<String>) -> Vec<String> {
         without_own_files(declared, &self.own_files)
     }
 }
 
-/// Excludes own files from the patterns. An empty list means every file, so it needs an explicit pattern once a file is excluded.
+/// Adds patterns that exclude the hank's own files. An empty list means every file, so it needs an explicit pattern once a file is excluded.
 pub(crate) fn without_own_files(mut patterns: Vec<String>, own_files: &[String]) -> Vec<String> {
     if patterns.is_empty() && !own_files.is_empty() {
         patterns.push("**/*".to_owned());
@@ -70,7 +70,7 @@ pub(crate) struct OpenExecutionRequest {
     pub(crate) dir: PathBuf,
     pub(crate) options: RunOptions,
     pub(crate) drivers: DriverSet,
-    /// Instead of a git repository in the directory.
+    /// Checkpoint store to use instead of a git repository in the directory.
     pub(crate) checkpoints: Option<Arc<dyn CheckpointStore>>,
     pub(crate) world: World,
 }
@@ -92,18 +92,18 @@ pub(crate) async fn open(
     let find = |named: &PathBuf| Data::find(&*world.disk, named, &dir).map_err(OpenExecutionError::Data);
     let data = options.data.as_ref().map(find).transpose()?;
     let (mut possession, lock) = possess(world, &dir, &options, checkpoints, Some(&hank)).await?;
-    match apart(&possession, &options) {
-        Ok(fresh) => options.fresh |= fresh,
+    match separate_rehearsals(&possession, &options) {
+        Ok(must_start_fresh) => options.fresh |= must_start_fresh,
         Err(error) => {
             possession.give_back(lock).await;
             return Err(error);
         }
     }
     possession.notices.extend(redirections(&hank));
-    possession.notices.extend(started_beside(&hank));
+    possession.notices.extend(started_programs(&hank));
     let overridden = overridden_sandboxes(&hank, &ProcessHost::new(&possession.world));
-    let said = |problem: Problem| format!("{}; {}", problem.message, problem.hint.unwrap_or_default());
-    possession.notices.extend(overridden.into_iter().map(said));
+    let notice = |problem: Problem| format!("{}; {}", problem.message, problem.hint.unwrap_or_default());
+    possession.notices.extend(overridden.into_iter().map(notice));
     possession.rig_copies = Arc::new(rig_copies(&loaded, &hank, possession.dir.root()));
     let mut own_files = own_files(&loaded, &hank, possession.dir.root());
     let prepared = async {
@@ -129,8 +129,12 @@ pub(crate) async fn open(
     Ok((opened, lock))
 }
 
-/// Keeps rehearsals apart from runs (CLI-74): whether this one begins from nothing, because it or the newest run is a rehearsal.
-fn apart(possession: &LockedExecution, options: &RunOptions) -> Result<bool, OpenExecutionError> {
+/// Refuses a rehearsal in a directory with the record of a run (CLI-74). Returns whether the run has to start fresh, because it or the newest
+/// run is a rehearsal.
+fn separate_rehearsals(
+    possession: &LockedExecution,
+    options: &RunOptions,
+) -> Result<bool, OpenExecutionError> {
     let state = possession.manager.snapshot();
     if options.rehearsal && !state.runs.iter().all(|run| run.is_rehearsal()) {
         let path = possession.dir.root().to_owned();
@@ -139,8 +143,8 @@ fn apart(possession: &LockedExecution, options: &RunOptions) -> Result<bool, Ope
     Ok(options.rehearsal || state.runs.front().is_some_and(|run| run.is_rehearsal()))
 }
 
-/// Remembers the hank for rollbacks that do not name it, and how its run was asked for once that `starts`. Without it they leave what its rigs have copied, which loses
-/// nothing.
+/// Records the hank for later rollbacks, which start without one, and the command line and limits of its run; `starts` is as for `remember`. A rollback that
+/// does not find the record leaves copies of rigs in the workspace, which loses nothing.
 pub(crate) async fn remember_hank(opened: &OpenedExecution, starts: bool) {
     let possession = &opened.possession;
     let (disk, dir, hank, options) = (
@@ -169,41 +173,41 @@ async fn link_data(
         .overrides
         .as_ref()
         .and_then(|overrides| overrides.data_hash_time_limit);
-    let place = DataPaths {
+    let paths = DataPaths {
         workspace: possession.dir.root().to_owned(),
         record: possession.dir.data_record(),
         goes_on: !options.fresh && !possession.manager.snapshot().runs.is_empty(),
         limit: limit.map_or(FINGERPRINT_TIME, Duration::from_millis),
     };
     let disk = Arc::clone(&possession.world.disk);
-    let brought = possession.world.blocking.run(move || data.link(&*disk, &place));
-    brought.await.map_err(OpenExecutionError::Data)
+    let linked = possession.world.blocking.run(move || data.link(&*disk, &paths));
+    linked.await.map_err(OpenExecutionError::Data)
 }
 
-/// Returns the MCP servers and arguments of the hank, which start programs: the user of a downloaded hank should see them (S8).
-fn started_beside(hank: &Hank) -> Vec<String> {
-    let said = hank.codons().flat_map(|codon| {
+/// Returns notices about MCP servers and arguments of the hank, which start programs: the user of a downloaded hank should see them (S8).
+fn started_programs(hank: &Hank) -> Vec<String> {
+    let notices = hank.codons().flat_map(|codon| {
         let options = hank.agent_options(codon);
         let id = &codon.id;
         let servers = options.servers();
         let servers =
             servers.map(|(name, server)| format!("codon {id} starts MCP server {name}: {}", server.line()));
-        let mut said: Vec<String> = servers.collect();
+        let mut notices: Vec<String> = servers.collect();
         if !options.arguments().is_empty() {
             let args = options.arguments().join(" ");
-            said.push(format!("codon {id} gives its agent arguments: {args}"));
+            notices.push(format!("codon {id} gives its agent arguments: {args}"));
         }
-        said
+        notices
     });
-    said.collect()
+    notices.collect()
 }
 
-/// Returns the redirections of the hank: the user of a downloaded hank should see them (S8).
+/// Returns notices about variables that redirect programs or traffic: the user of a downloaded hank should see them (S8).
 fn redirections(hank: &Hank) -> Vec<String> {
-    let say = |codon: &CodonConfig| {
+    let notice = |codon: &CodonConfig| {
         let names = redirecting_variables(codon);
         let redirects = "which redirects programs or traffic";
         (!names.is_empty()).then(|| format!("codon {} sets {}, {redirects}", codon.id, names.join(", ")))
     };
-    hank.codons().filter_map(say).collect()
+    hank.codons().filter_map(notice).collect()
 }

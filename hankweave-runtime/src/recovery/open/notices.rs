@@ -1,4 +1,4 @@
-//! Notices about the state in which the records were found.
+//! Notices for the user about damage that was found, and repaired or moved aside, when the records were opened.
 
 use hankweave_core::document::StateProblem;
 use hankweave_core::state::StateSource;
@@ -8,7 +8,7 @@ use crate::checkpoint::OpenReport;
 use crate::state_manager::LoadedState;
 
 impl OpenedRecords {
-    /// In the order in which they were opened.
+    /// Returns the notices, in the order in which the records were opened.
     pub(super) fn notices(&self) -> Vec<String> {
         let mut notices: Vec<String> = self.lock.put_back().into_iter().collect();
         notices.extend(self.set_aside.iter().cloned());
@@ -48,9 +48,9 @@ fn of_the_repository(report: &OpenReport) -> Vec<String> {
             path.display()
         )
     });
-    let mended = "the checkpoint repository had lost its first commit and has a new one; checkpoints that are whole are within reach";
-    let mended = report.mended.then(|| mended.to_owned());
+    let repaired = "the checkpoint repository had lost its first commit and has a new one; checkpoints that are whole are within reach";
+    let repaired = report.mended.then(|| repaired.to_owned());
     let set_aside = report.set_aside.iter();
     let set_aside = set_aside.map(|(what, kept)| format!("{what}; it is kept as {}", kept.display()));
-    moved.chain(mended).chain(set_aside).collect()
+    moved.chain(repaired).chain(set_aside).collect()
 }

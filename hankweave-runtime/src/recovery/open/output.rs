@@ -1,4 +1,4 @@
-//! The output directory of a run.
+//! Prepares the directory to which a run copies results.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -8,7 +8,7 @@ use super::{LockedExecution, OpenExecutionError};
 use crate::options::RunOptions;
 use crate::world::disk::Disk;
 
-/// Makes the output directory and resolves its path. Inside the workspace it is left out of checkpoints.
+/// Makes the output directory and resolves its path. If it is inside the workspace, adds it to `own_files`, the patterns that checkpoints leave out.
 pub(super) fn prepare_output(
     possession: &LockedExecution,
     options: &mut RunOptions,
@@ -30,7 +30,7 @@ pub(super) fn prepare_output(
         ))),
         false => Ok(()),
     };
-    // Checked before it is made, so that a refusal leaves no folder, and again at its real path.
+    // Checked before the directory is made, so that a refusal leaves no folder, and again at its real path.
     let disk = &*possession.world.disk;
     check(&place_of(disk, &output.path))?;
     let real = disk.make_dirs(&output.path).map_err(failed)?;
@@ -40,18 +40,19 @@ pub(super) fn prepare_output(
     Ok(())
 }
 
-/// The path that a folder will have once it is made: the real path of the part that exists, and the rest.
+/// Returns the path that a folder will have once it is made: the real path of the existing part, joined with the missing part.
 fn place_of(disk: &dyn Disk, path: &Path) -> PathBuf {
-    let real = path.ancestors().find_map(|ancestor| {
-        let named = match ancestor.as_os_str().is_empty() {
+    let existing = path.ancestors().find_map(|ancestor| {
+        // The empty path, the last ancestor of a relative one, means the working directory.
+        let ancestor_path = match ancestor.as_os_str().is_empty() {
             true => Path::new("."),
             false => ancestor,
         };
-        let rest = path.strip_prefix(ancestor).ok()?;
-        Some((disk.real_path(named).ok()?, rest))
+        let missing = path.strip_prefix(ancestor).ok()?;
+        Some((disk.real_path(ancestor_path).ok()?, missing))
     });
-    let (mut place, rest) = real.unwrap_or_else(|| (PathBuf::new(), path));
-    for part in rest.components() {
+    let (mut place, missing) = existing.unwrap_or_else(|| (PathBuf::new(), path));
+    for part in missing.components() {
         match part {
             Component::ParentDir => drop(place.pop()),
             Component::CurDir => {}

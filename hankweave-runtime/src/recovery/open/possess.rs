@@ -1,4 +1,5 @@
-//! Taking possession of an execution directory: its lock, its records, and what a crashed run left.
+//! Takes possession of an execution directory: takes its lock, opens its records, ends processes of a crashed run, and records the crash. The result is a
+//! [`LockedExecution`], which variables elsewhere call `possession`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,12 +25,11 @@ use crate::state_manager::StateManager;
 use crate::world::World;
 use crate::world::process::Sweep;
 
-/// How long a lock that is held is tried again. A killed server may not have ended yet, and a child that it
-/// was about to start holds the lock until it becomes another program. A start right after a kill must not
-/// fail for that.
+/// How long to try to take a lock that is held. A start right after a kill must not fail: the killed process may not have
+/// ended yet, and a child that it was about to start holds the lock until the child becomes another program.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Opens the directory without a hank; what rigs have copied is known from the hank that ran last.
+/// Opens the directory without a hank. The copies that rigs have made are known from the recorded hank that ran last.
 pub(crate) async fn possess_without_hank(
     world: World,
     dir: &Path,
@@ -54,36 +54,36 @@ pub(super) async fn possess(
     let records = records(&world, &dir, options, checkpoints, most_bytes(hank)).await?;
     let mut notices = records.notices();
     let (manager, task) = StateManager::start(records.parts, records.loaded);
-    // Owned by `Opened`, whose run awaits it after `shutdown`.
+    // `LockedExecution::release` awaits the task after it has shut the manager down.
     let writer = task.spawn();
     let state = manager.snapshot();
     let swept = sweep(&world, &dir, &state).await;
     let now = world.clock.now();
     let heartbeat = records.lock.left_heartbeat();
-    for cost in costs(&world, (&dir, heartbeat), options, hank, &state, now).await {
-        record(&manager, cost).await?;
+    for event in costs(&world, (&dir, heartbeat), options, hank, &state, now).await {
+        record(&manager, event).await?;
     }
-    for (closed, told) in crash::crashes(&state, now, heartbeat)
+    for (event, notice) in crash::crashes(&state, now, heartbeat)
         .into_iter()
         .chain(crash::left_open(&state, now))
     {
-        notices.push(told);
-        record(&manager, closed).await?;
+        notices.push(notice);
+        record(&manager, event).await?;
     }
     if let Some(message) = crash::ended_words(swept.killed) {
         notices.push(message.clone());
         // Losing the receipt is harmless: a journal that cannot be written shows up in the next transition.
         drop(manager.record(Event::Info { message }).await);
     }
-    let in_order = checkpoints::put_in_order(&world, &records.checkpoints, &state).await?;
-    notices.extend(in_order.notices);
+    let verified = checkpoints::verify(&world, &records.checkpoints, &state).await?;
+    notices.extend(verified.notices);
     let possession = LockedExecution {
         world,
         dir,
         manager,
         writer,
         checkpoints: records.checkpoints,
-        restorable: Some(in_order.restorable),
+        restorable: Some(verified.restorable),
         survivors: swept.survivors,
         rig_copies: Arc::default(),
         notices,
@@ -91,14 +91,14 @@ pub(super) async fn possess(
     Ok((possession, records.lock))
 }
 
-/// Longest file that belongs to a checkpoint.
+/// Longest file that a checkpoint holds, in bytes.
 fn most_bytes(hank: Option<&Hank>) -> u64 {
     let overrides = hank.and_then(|hank| hank.overrides.as_ref());
     let limit = overrides.and_then(|overrides| overrides.checkpointed_file_limit_mb);
     limit.map_or(MAX_FILE_BYTES, |limit| limit.saturating_mul(1 << 20))
 }
 
-/// Opens the records once no other process holds the directory.
+/// Opens the records. While another process holds the directory, tries again for [`LINGER`].
 async fn records(
     world: &World,
     dir: &ExecutionDir,
@@ -106,13 +106,13 @@ async fn records(
     checkpoints: Option<Arc<dyn CheckpointStore>>,
     most_bytes: u64,
 ) -> Result<OpenedRecords, OpenExecutionError> {
-    let refusal = Instant::now() + LINGER;
+    let last_attempt = Instant::now() + LINGER;
     loop {
         let (own, dir, options) = (world.clone(), dir.clone(), options.clone());
         let checkpoints = checkpoints.clone();
         let open = move || open_records(&own, &dir, &options, checkpoints, most_bytes);
         match world.blocking.run(open).await {
-            Err(OpenExecutionError::Lock(LockError::Held { .. })) if Instant::now() < refusal => {
+            Err(OpenExecutionError::Lock(LockError::Held { .. })) if Instant::now() < last_attempt => {
                 tokio::time::sleep(LINGER / 50).await;
             }
             opened => return opened,
@@ -120,7 +120,7 @@ async fn records(
     }
 }
 
-/// Ends what a crashed run left running.
+/// Ends the processes that a crashed run left running.
 async fn sweep(world: &World, dir: &ExecutionDir, state: &HankweaveState) -> Sweep {
     let mut all = Sweep::default();
     for marker in crash::markers(&*world.disk, dir.root(), state) {
@@ -131,8 +131,8 @@ async fn sweep(world: &World, dir: &ExecutionDir, state: &HankweaveState) -> Swe
     all
 }
 
-/// Counts the costs of crashed codons, whose run left this heartbeat. Without a `hank`, the hank that ran last shows how
-/// their agents were run.
+/// Returns events with the costs of crashed codons. `heartbeat` is the last one of their run. Without a `hank`, the recorded hank that ran last has
+/// the settings of their agents.
 async fn costs(
     world: &World,
     (dir, heartbeat): (&ExecutionDir, Option<Timestamp>),

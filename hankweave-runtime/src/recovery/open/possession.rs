@@ -1,4 +1,4 @@
-//! An execution directory that is locked, with its records in order.
+//! A locked execution directory with open records: what runs, rollbacks and cleanups work with.
 
 use std::sync::Arc;
 
@@ -12,20 +12,22 @@ use crate::rig::RigCopies;
 use crate::state_manager::{PersistenceError, StateManager};
 use crate::world::World;
 
-/// An execution directory that is locked, with its records in order.
+/// A locked execution directory, with its records opened and repaired. The lock itself is kept next to it by the caller.
 #[derive(Debug)]
 pub(crate) struct LockedExecution {
     pub(crate) world: World,
     pub(crate) dir: ExecutionDir,
     pub(crate) manager: StateManager,
+    /// The task of `manager` that writes the state.
     pub(crate) writer: JoinHandle<()>,
     pub(crate) checkpoints: Arc<dyn CheckpointStore>,
     /// The recorded checkpoints that can be restored; `None` once a run may have made another one.
     pub(crate) restorable: Option<CheckpointsBySha>,
-    /// Processes of an earlier run that could not be ended.
+    /// Number of processes of an earlier run that could not be ended.
     pub(crate) survivors: usize,
-    /// Copies of the hank's rigs; empty when no hank is known.
+    /// Copies that the rigs of the hank make; empty when no hank is known.
     pub(crate) rig_copies: Arc<RigCopies>,
+    /// Notices for the user about the directory.
     pub(crate) notices: Vec<String>,
 }
 
@@ -45,14 +47,14 @@ impl LockedExecution {
         drop(self.manager.record(event).await);
     }
 
-    /// Gives the directory back without a run.
+    /// Releases the directory without a run; an error of the last save is only logged.
     pub(crate) async fn give_back(self, lock: InstanceLock) {
         if let Err(unsaved) = self.release(Arc::new(lock), std::future::ready(())).await {
             tracing::warn!(error = %crate::error::chain(&*unsaved), "the last save failed");
         }
     }
 
-    /// Writes everything that is not written yet, waits for `last`, and releases the directory (D8).
+    /// Writes everything that is not written yet, waits for `last`, and releases the lock (D8).
     ///
     /// # Errors
     ///
@@ -74,6 +76,7 @@ impl LockedExecution {
             std::panic::resume_unwind(error.into_panic());
         }
         if saved.is_err() {
+            // The spare copy of the record may have what the record lacks.
             lock.keep_spare();
         }
         last.await;

@@ -1,4 +1,5 @@
-//! The files of an execution directory: its lock, its journal, its state and its checkpoints.
+//! Opens the records of an execution directory in order: its lock, its journal, its state and its checkpoints. Once the lock is held, finishes the arrival of
+//! a record from another machine, and moves damaged entries aside.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,18 +22,21 @@ use crate::store::StateFiles;
 use crate::world::World;
 use crate::world::disk::{Disk, Spare, remove_if_present, with_suffix};
 
+/// The opened records, with what was found damaged.
 pub(super) struct OpenedRecords {
     pub(super) lock: InstanceLock,
+    /// Files and journal for the state manager.
     pub(super) parts: StateManagerParts,
     pub(super) loaded: LoadedState,
     pub(super) checkpoints: Arc<dyn CheckpointStore>,
+    /// Damage to the checkpoint repository.
     pub(super) report: OpenReport,
     /// Entries that were moved aside, in words.
     pub(super) set_aside: Vec<String>,
 }
 
-/// Makes the directory when it does not exist, and resolves its path. Its name is durable then: files that
-/// are synced in a directory without a durable name are lost with the power (P1).
+/// Makes the directory when it does not exist, and resolves its path. Syncs the folders around it, so that its name is durable: synced
+/// files in a directory whose name is not durable are lost with the power (P1).
 pub(super) fn prepare_directory(disk: &dyn Disk, dir: &Path) -> Result<PathBuf, OpenExecutionError> {
     let failed = |source| OpenExecutionError::Directory {
         path: dir.to_owned(),
@@ -42,16 +46,16 @@ pub(super) fn prepare_directory(disk: &dyn Disk, dir: &Path) -> Result<PathBuf, 
         let reason = "state.json is text and cannot hold a path that is not UTF-8";
         return Err(failed(io::Error::new(io::ErrorKind::InvalidFilename, reason)));
     }
-    let lacking = dir
+    let missing = dir
         .ancestors()
         .take_while(|folder| is_absent(disk, folder))
         .count();
     let real = disk.make_dirs(dir).map_err(failed)?;
-    for (distance, folder) in real.ancestors().skip(1).take(lacking.max(1)).enumerate() {
+    // The parent of an existing directory is synced as well: a killed process of ours may have made the directory.
+    for (distance, folder) in real.ancestors().skip(1).take(missing.max(1)).enumerate() {
         match disk.sync_dir(folder) {
-            // Another user's folder. The parent of an existing directory is synced because a killed process
-            // of ours may have made the directory.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && distance >= lacking => {}
+            // The parent of an existing directory may belong to another user.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && distance >= missing => {}
             synced => synced.map_err(failed)?,
         }
     }
@@ -88,13 +92,13 @@ pub(super) fn open_records(
         .iter()
         .map(|aside| describe_aside(aside, ""))
         .collect();
-    let strange = set_aside::set_aside(&*world.disk, dir, world.clock.now());
-    set_aside.extend(strange.map_err(|source| OpenExecutionError::Directory {
+    let lines = set_aside::set_aside(&*world.disk, dir, world.clock.now());
+    set_aside.extend(lines.map_err(|source| OpenExecutionError::Directory {
         path: state_dir.clone(),
         source,
     })?);
     for file in [TOKEN_FILE, READ_ONLY_TOKEN_FILE, PORT_FILE] {
-        // Left by a process that was killed while it wrote the file. A disk that fails is noticed below.
+        // A process that was killed while it wrote the file may have left this. An error of the disk shows up below.
         let _ = remove_if_present(&*world.disk, &with_suffix(&state_dir.join(file), ".tmp"));
     }
     if let Some(spare) = spare_of(&*world.disk, &state_dir) {
@@ -129,6 +133,7 @@ pub(super) fn open_records(
     })
 }
 
+/// Opens the git repository of checkpoints, and protects the record from `git clean`.
 fn open_repository(
     world: &World,
     dir: &ExecutionDir,

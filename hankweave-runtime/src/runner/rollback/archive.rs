@@ -1,4 +1,4 @@
-//! Archived files of codons that are undone come back (RUN-21).
+//! Moves archived files back into the workspace when a rollback undoes the codons that had archived them (RUN-21).
 
 use std::collections::BTreeSet;
 
@@ -23,20 +23,21 @@ pub(super) async fn unarchive(
     }
     let (disk, archive) = (possession.world.disk.clone(), archive(&possession.dir));
     let work = move || archive.restore(&*disk, &entries);
-    let taken = possession.world.blocking.run(work).await;
-    let taken = taken.map_err(RollbackError::Archive)?;
-    for taken in taken.chunk_by(|(left, _), (right, _)| left.codon_id == right.codon_id) {
-        if let Some(event) = archive_restore(taken) {
+    let results = possession.world.blocking.run(work).await;
+    let results = results.map_err(RollbackError::Archive)?;
+    for of_codon in results.chunk_by(|(left, _), (right, _)| left.codon_id == right.codon_id) {
+        if let Some(event) = restore_event(of_codon) {
             possession.publish(event).await;
         }
     }
     Ok(())
 }
 
-fn archive_restore(taken: &[RestoredEntry]) -> Option<Event> {
-    let (first, _) = taken.first()?;
+/// Returns the event about the archived files of one codon.
+fn restore_event(of_codon: &[RestoredEntry]) -> Option<Event> {
+    let (first, _) = of_codon.first()?;
     let (mut restored, mut failed) = (Vec::new(), Vec::new());
-    for (entry, result) in taken {
+    for (entry, result) in of_codon {
         match result {
             Ok(()) => restored.push(entry.source_path.clone()),
             Err(error) => failed.push(FailedPath {
@@ -58,7 +59,7 @@ fn archive_restore(taken: &[RestoredEntry]) -> Option<Event> {
     })
 }
 
-/// Returns the files archived after the target, on the line of the current checkpoint.
+/// Returns the files that were archived by the codons between the target and `left`, the checkpoint of the current files.
 pub(super) async fn archived(
     possession: &LockedExecution,
     source: &ContinuationSource,
@@ -79,13 +80,14 @@ pub(super) async fn archived(
     possession.with_checkpoints(work).await
 }
 
-/// The checkpoints on the line of the current checkpoint that the target does not build on.
+/// Returns `left` and the checkpoints on which it builds, without the target and those on which the target builds.
 fn undone(
     store: &dyn CheckpointStore,
     target: &CheckpointSha,
     left: Option<&CheckpointSha>,
 ) -> Result<BTreeSet<CheckpointSha>, RollbackError> {
     let known = store.list().map_err(RollbackError::History)?;
+    // A checkpoint and all those on which it builds. A checkpoint that was visited before ends the walk.
     let line = |from: Option<&CheckpointSha>| {
         let mut line = BTreeSet::new();
         let mut next = from.cloned();
@@ -94,6 +96,6 @@ fn undone(
         }
         line
     };
-    let (left, kept) = (line(left), line(Some(target)));
-    Ok(left.difference(&kept).cloned().collect())
+    let (line_of_left, line_of_target) = (line(left), line(Some(target)));
+    Ok(line_of_left.difference(&line_of_target).cloned().collect())
 }

@@ -1,4 +1,4 @@
-//! Errors of a rollback, and what they leave.
+//! Errors of a rollback, and whether files were changed before the error.
 
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::thread::TargetError;
@@ -12,7 +12,7 @@ use crate::state_manager::TransitionError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RollbackError {
-    /// Something runs; nothing was changed.
+    /// A codon is running; nothing was changed.
     #[error("a codon is running")]
     Running,
     /// Files are never restored under running processes (G9); nothing was changed.
@@ -40,7 +40,7 @@ pub enum RollbackError {
     /// No operation is left that could be undone; nothing was changed.
     #[error("there is no operation left to undo")]
     NothingToUndo,
-    /// Another operation came after it, it is undone, or it was no rollback of files; nothing was changed.
+    /// The operation to undo is not the newest one, is undone already, or was no rollback of files; nothing was changed.
     #[error("operation {0} is not the newest rollback, so it is not undone")]
     NotNewest(String),
     /// There is no such operation, or the record lacks the position where it ended; nothing was changed.
@@ -67,8 +67,8 @@ pub enum RollbackError {
         #[source]
         source: RestoreError,
     },
-    /// A restore was interrupted, and its checkpoint cannot be read any more. Continuing from another place
-    /// abandons it.
+    /// A restore was interrupted, and its checkpoint cannot be read any more. A run or rollback that continues from another
+    /// position abandons the restore.
     #[error(
         "the way back to checkpoint {} was interrupted and cannot be finished, because the checkpoint cannot be read",
         target.short()
@@ -78,7 +78,7 @@ pub enum RollbackError {
         target: CheckpointSha,
         /// The files as they were before the first change.
         safety: Option<CheckpointSha>,
-        /// Unreadable part.
+        /// Why the checkpoint cannot be read.
         #[source]
         source: Box<Self>,
     },
@@ -90,7 +90,7 @@ pub enum RollbackError {
     Record(#[from] TransitionError),
 }
 
-/// Whether a checkpoint or its contents cannot be read, which trying again does not change.
+/// Whether a checkpoint or its contents cannot be read; another attempt would fail as well.
 pub(super) fn cannot_be_read(error: &RollbackError) -> bool {
     match error {
         RollbackError::History(_) => true,
@@ -101,12 +101,12 @@ pub(super) fn cannot_be_read(error: &RollbackError) -> bool {
     }
 }
 
-/// Whether every file is as it was.
+/// Whether the rollback failed before it changed any file.
 pub(super) fn changed_nothing(error: &RollbackError) -> bool {
     matches!(error, RollbackError::Restore(error) if changes_nothing(error))
 }
 
-/// Whether a restore that failed like this has changed no file.
+/// Whether a restore with this error has changed no file.
 pub(super) fn changes_nothing(error: &RestoreError) -> bool {
     matches!(
         error,

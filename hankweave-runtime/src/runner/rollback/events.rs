@@ -1,4 +1,4 @@
-//! Events of a rollback in progress.
+//! Events of a rollback in progress. [`undo_codons`] also removes the copies that rigs had made.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::recovery::LockedExecution;
 use crate::rig::RigCopy;
 
 pub(super) fn started(route: &RollbackPlan, rollback: &Rollback) -> Event {
-    let (source, left) = (&route.source, route.codons());
+    let (source, undone) = (&route.source, route.codons());
     Event::RollbackStarted {
         from_run: route
             .state
@@ -29,22 +29,25 @@ pub(super) fn started(route: &RollbackPlan, rollback: &Rollback) -> Event {
         to_codon: source.after_codon.clone(),
         to_checkpoint: source.checkpoint_sha.clone(),
         checkpoint_type: rollback.checkpoint_type,
-        codons_to_process: left.iter().map(|entry| entry.codon.codon_id().clone()).collect(),
+        codons_to_process: undone
+            .iter()
+            .map(|entry| entry.codon.codon_id().clone())
+            .collect(),
     }
 }
 
-/// Publishes the steps of a rollback: the codons that are undone, newest first, and then the files. Removes
-/// the copies of their rigs, and returns those that were removed.
+/// Publishes the steps of a rollback: one for each undone codon, newest first, and a last one for the files. At the step of a codon,
+/// removes the copies that its rig had made. Returns the removed copies.
 pub(super) async fn undo_codons(possession: &LockedExecution, route: &RollbackPlan) -> Vec<RigCopy> {
-    let (left, kept) = (route.codons(), route.kept_copies(possession));
-    let total_steps = left.len() + 1;
+    let (undone, kept) = (route.codons(), route.kept_copies(possession));
+    let total_steps = undone.len() + 1;
     let progress = |current_step, message| Event::RollbackProgress {
         current_step,
         total_steps,
         message,
     };
     let (mut removed, mut cleaned) = (Vec::new(), BTreeSet::new());
-    for (index, entry) in left.iter().enumerate() {
+    for (index, entry) in undone.iter().enumerate() {
         let id = entry.codon.codon_id();
         possession
             .publish(progress(index + 1, format!("leaving {id}")))
@@ -59,7 +62,7 @@ pub(super) async fn undo_codons(possession: &LockedExecution, route: &RollbackPl
             };
             possession.publish(checkpoint).await;
         }
-        // Iterations and attempts of a codon share its copies: what stays once stays.
+        // Iterations and attempts of a codon share its copies, so they are removed once.
         if cleaned.insert(id.configured()) {
             removed.extend(clean_up(possession, id, name_of(&route.state, id), &kept).await);
         }
@@ -70,7 +73,7 @@ pub(super) async fn undo_codons(possession: &LockedExecution, route: &RollbackPl
     removed
 }
 
-/// Publishes the last step.
+/// Publishes that the files of the target's codon are restored.
 pub(super) async fn publish_arrival(
     possession: &LockedExecution,
     state: &HankweaveState,
@@ -93,9 +96,13 @@ pub(super) async fn publish_arrival(
 /// Describes the end of a rollback, with the files that it changed.
 pub(super) fn arrived(rollback: &Rollback, changed: usize) -> Event {
     let (source, files) = (&rollback.source, &rollback.files);
-    let behind = source.after_codon.as_ref().map(|id| format!(" of {id}"));
-    let target = format!("{}{}", source.checkpoint_sha.short(), behind.unwrap_or_default());
-    // Copies of a rig are removed before the other files change.
+    let of_codon = source.after_codon.as_ref().map(|id| format!(" of {id}"));
+    let target = format!(
+        "{}{}",
+        source.checkpoint_sha.short(),
+        of_codon.unwrap_or_default()
+    );
+    // Removed copies of rigs are files of the plan, but no longer change in the restore. So the larger number counts.
     let message = match changed.max(files.count()) {
         0 => format!("no file had to change for checkpoint {target}"),
         count => format!(
@@ -118,7 +125,7 @@ pub(super) fn failed(error: &RollbackError) -> Event {
     }
 }
 
-/// The name of the codon; its id when the plan does not have it any more.
+/// The name of the codon, or its id if the plan does not have the codon any more.
 fn name_of(state: &HankweaveState, id: &CodonId) -> String {
     let planned = state.planned(id);
     let name = planned.and_then(|entry| entry.codon.name());

@@ -1,4 +1,4 @@
-//! From the requested target to a rollback that is possible.
+//! Finds the checkpoint and the position that a requested target means, and the checkpoint of the current files.
 
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use super::route::RollbackPlan;
 use crate::checkpoint::{CheckpointStore, HistoryError, KnownCheckpoint};
 use crate::recovery::{self, LockedExecution};
 
+/// Returns the rollback to `target`, or why it is not possible.
 pub(super) async fn find(
     possession: &LockedExecution,
     state: Arc<HankweaveState>,
@@ -24,10 +25,10 @@ pub(super) async fn find(
     }
     let source = match resolve(target, &state, &thread, &known) {
         Err(RollbackError::Target(TargetError::UnknownSha(prefix))) => {
-            let kept = kept_target(possession, &state, &thread, &prefix).await?;
+            let unrecorded = unrecorded_target(possession, &state, &thread, &prefix).await?;
             let cleaned = || cleaned_up(&state, |sha| sha.as_str().starts_with(&prefix));
             let unknown = || RollbackError::Target(TargetError::UnknownSha(prefix.clone()));
-            kept.ok_or_else(|| cleaned().unwrap_or_else(unknown))?
+            unrecorded.ok_or_else(|| cleaned().unwrap_or_else(unknown))?
         }
         resolved => resolved?,
     };
@@ -39,13 +40,13 @@ pub(super) async fn find(
         RollbackTarget::UndoOf(id) => thread::undo_of(&state, id),
         _ => None,
     };
-    let made = match undo.as_ref().and_then(|undo| undo.left.clone()) {
-        Some(made) => existing(possession, made).await?,
+    let left_by_undone = match undo.as_ref().and_then(|undo| undo.left.clone()) {
+        Some(sha) => existing(possession, sha).await?,
         None => None,
     };
     Ok(RollbackPlan {
         source,
-        left: made.or_else(|| left(&state, &thread, &known)),
+        left: left_by_undone.or_else(|| current_checkpoint(&state, &thread, &known)),
         state,
         thread,
         cause: target.cause(undo.map(|undo| undo.id)),
@@ -63,6 +64,7 @@ async fn existing(
     Ok(found.into_keys().next())
 }
 
+/// Returns the position that a target means.
 fn resolve(
     target: &RollbackTarget,
     state: &HankweaveState,
@@ -83,15 +85,15 @@ fn resolve(
             let undo = thread::undo_of(state, id);
             Ok(undo.ok_or_else(|| RollbackError::NotNewest(id.clone()))?.target)
         }
-        RollbackTarget::Operation(prefix) => behind(state, prefix),
+        RollbackTarget::Operation(prefix) => after_operation(state, prefix),
     }
 }
 
-/// Returns the thread's position after the operation whose name begins with `prefix`.
-fn behind(state: &HankweaveState, prefix: &str) -> Result<ContinuationSource, RollbackError> {
-    let log = thread::operations(state);
-    let mut fitting = log.iter().filter(|known| known.id().starts_with(prefix));
-    match (fitting.next(), fitting.next()) {
+/// Returns the thread's position after the operation whose id begins with `prefix`.
+fn after_operation(state: &HankweaveState, prefix: &str) -> Result<ContinuationSource, RollbackError> {
+    let operations = thread::operations(state);
+    let mut matching = operations.iter().filter(|known| known.id().starts_with(prefix));
+    match (matching.next(), matching.next()) {
         (Some(_), Some(_)) => Err(RollbackError::AmbiguousOperation(prefix.to_owned())),
         (found, _) => {
             let after = found.and_then(|found| found.after(state));
@@ -100,12 +102,12 @@ fn behind(state: &HankweaveState, prefix: &str) -> Result<ContinuationSource, Ro
     }
 }
 
-/// Why there is no way to a checkpoint that a cleanup has removed.
-fn cleaned_up(state: &HankweaveState, is_it: impl Fn(&CheckpointSha) -> bool) -> Option<RollbackError> {
+/// Returns the error for a checkpoint that a cleanup has removed; `None` if no cleanup removed one that `is_wanted`.
+fn cleaned_up(state: &HankweaveState, is_wanted: impl Fn(&CheckpointSha) -> bool) -> Option<RollbackError> {
     let cleanups = state.operations.iter();
     let mut cleanups = cleanups.filter_map(|cleanup| Some((cleanup, cleanup.removed.as_ref()?)));
     cleanups.find_map(|(cleanup, removed)| {
-        let sha = removed.checkpoints.iter().find(|sha| is_it(sha))?;
+        let sha = removed.checkpoints.iter().find(|sha| is_wanted(sha))?;
         Some(RollbackError::CleanedUp {
             sha: sha.clone(),
             operation: cleanup.id.clone(),
@@ -114,11 +116,12 @@ fn cleaned_up(state: &HankweaveState, is_it: impl Fn(&CheckpointSha) -> bool) ->
     })
 }
 
-/// The kinds of checkpoints that keep the files as they were before a restore and before a codon.
-const KEPT: [&str; 2] = ["safety", "start"];
+/// Kinds of checkpoints that no codon records: of the files before a restore, and before a codon.
+const UNRECORDED_KINDS: [&str; 2] = ["safety", "start"];
 
-/// Returns the target for a checkpoint that is neither a codon's end nor its rig. Its position in history is where it was made.
-async fn kept_target(
+/// Returns the position of a checkpoint that no codon records, whose SHA begins with `prefix`; `None` without one. The position is that of the newest
+/// recorded checkpoint on which it builds, or else the end of the thread.
+async fn unrecorded_target(
     possession: &LockedExecution,
     state: &HankweaveState,
     thread: &ExecutionThread,
@@ -128,18 +131,18 @@ async fn kept_target(
     let search = move |store: &dyn CheckpointStore| -> Result<_, HistoryError> {
         let known = store.list()?;
         let is_wanted = |(sha, found): &(&CheckpointSha, &KnownCheckpoint)| {
-            KEPT.contains(&found.kind()) && sha.as_str().starts_with(&wanted)
+            UNRECORDED_KINDS.contains(&found.kind()) && sha.as_str().starts_with(&wanted)
         };
-        let fitting: Vec<CheckpointSha> = known
+        let matching: Vec<CheckpointSha> = known
             .iter()
             .filter(is_wanted)
             .map(|(sha, _)| sha.clone())
             .collect();
-        Ok((store.restorable(&fitting)?, known))
+        Ok((store.restorable(&matching)?, known))
     };
     let found = possession.with_checkpoints(search).await;
-    let (fitting, known) = found.map_err(RollbackError::History)?;
-    let mut shas = fitting.into_keys();
+    let (matching, known) = found.map_err(RollbackError::History)?;
+    let mut shas = matching.into_keys();
     let Some(files) = shas.next() else {
         return Ok(None);
     };
@@ -152,31 +155,34 @@ async fn kept_target(
     }
     let parent = |sha: &CheckpointSha| known.get(sha).and_then(|found| found.parent.clone());
     let line = std::iter::successors(parent(&files), |sha| parent(sha));
-    let mut points = line.filter_map(|base| thread::source_of_files(state, &base, &files));
-    let newest = || {
+    let mut positions = line.filter_map(|base| thread::source_of_files(state, &base, &files));
+    let end_of_thread = || {
         let newest = thread.codons.first();
         let run = state.runs.front();
-        let behind = newest.map(|entry| ContinuationSource {
+        let after_newest = newest.map(|entry| ContinuationSource {
             after_codon: Some(entry.codon.codon_id().clone()),
             ..ContinuationSource::beginning_of(&entry.run_id)
         });
-        behind.or_else(|| Some(ContinuationSource::beginning_of(&run?.run_id)))
+        after_newest.or_else(|| Some(ContinuationSource::beginning_of(&run?.run_id)))
     };
-    Ok(points.next().or_else(newest).map(|source| ContinuationSource {
-        checkpoint_sha: files,
-        ..source
-    }))
+    Ok(positions
+        .next()
+        .or_else(end_of_thread)
+        .map(|source| ContinuationSource {
+            checkpoint_sha: files,
+            ..source
+        }))
 }
 
-/// The recorded checkpoints that can be restored. "Could not read" must never look like "there are none"
-/// (RUN-5).
+/// Returns the recorded checkpoints that can be restored. A failure to read them is an error, because it must never look like "there are
+/// none" (RUN-5).
 pub(crate) async fn known_checkpoints(
     possession: &LockedExecution,
 ) -> Result<CheckpointTable, RollbackError> {
     restorable(possession).await.map_err(RollbackError::History)
 }
 
-/// Returns the restorable checkpoints, for callers that only list.
+/// Like [`known_checkpoints`], with the error of the checkpoint store.
 pub(crate) async fn restorable(possession: &LockedExecution) -> Result<CheckpointTable, HistoryError> {
     let known = match &possession.restorable {
         Some(known) => known.clone(),
@@ -197,8 +203,8 @@ pub(crate) async fn restorable(possession: &LockedExecution) -> Result<Checkpoin
         .collect())
 }
 
-/// Returns the checkpoint that a run leaves that goes back by itself: the one with which the newest codon ended, also where a rollback or an undo has led there with
-/// other files, which are the user's.
+/// Returns the checkpoint with which the current files are compared when a run rolls back by itself: the one with which the newest codon ended. After a
+/// rollback or an undo to the end of that codon, the restored files may differ from this checkpoint; the differences are the user's changes.
 pub(super) fn left_by_run(
     state: &HankweaveState,
     thread: &ExecutionThread,
@@ -208,12 +214,16 @@ pub(super) fn left_by_run(
         let end = thread::end_at(state, &state.pending_rollback.as_ref()?.source)?;
         known.contains_key(end).then(|| end.clone())
     };
-    end().or_else(|| left(state, thread, known))
+    end().or_else(|| current_checkpoint(state, thread, known))
 }
 
-/// The checkpoint of the current files: the newest one that can be read. Files that only a lost one knew
-/// stay.
-fn left(state: &HankweaveState, thread: &ExecutionThread, known: &CheckpointTable) -> Option<CheckpointSha> {
+/// Returns the checkpoint of the current files: the newest one that can be read. Files that only an unreadable checkpoint has are not
+/// known, and stay in the workspace.
+fn current_checkpoint(
+    state: &HankweaveState,
+    thread: &ExecutionThread,
+    known: &CheckpointTable,
+) -> Option<CheckpointSha> {
     let position = thread::position(state, thread);
     let recorded = thread.codons.iter().filter_map(|entry| {
         let (_, newest) = entry.codon.checkpoints().last()?;

@@ -1,4 +1,5 @@
-//! Files of the user that a run leaves as they are when it goes back by itself (RUN-2).
+//! Files of the user that a run keeps when it rolls back by itself (RUN-2), and the messages that name them. Also finds new files in no checkpoint, which
+//! a rollback by a user keeps (RUN-19).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,16 +22,16 @@ use crate::recovery::LockedExecution;
 pub(super) struct KeptFiles {
     /// First codon of the work that is undone.
     first: String,
-    /// Files that were changed before that codon began.
+    /// Files that the user changed after the target, before that codon started.
     pub(super) older: BTreeSet<TreePath>,
-    /// New files in no checkpoint before that codon, whose maker is unknown.
+    /// Files in no checkpoint that were made since that codon started, by the work or by the user.
     pub(super) unknown: BTreeSet<TreePath>,
     /// Files that were made since the newest codon ended.
     new: BTreeSet<TreePath>,
 }
 
 impl KeptFiles {
-    /// Returns those of work that begins with the codon `first`; none yet.
+    /// Returns an empty set for work that starts with the codon `first`.
     pub(super) fn of_work(first: String) -> Self {
         Self {
             first,
@@ -38,7 +39,7 @@ impl KeptFiles {
         }
     }
 
-    /// Finds the files that are in none of these checkpoints. They are only used for messages, so a failure to read them
+    /// Finds the new files that are in none of the `known` checkpoints. They are only used for messages, so a failure to read them
     /// is ignored.
     pub(super) async fn find_new(
         &mut self,
@@ -49,13 +50,13 @@ impl KeptFiles {
         self.new = new_files(possession, (patterns, Timestamp::UNIX_EPOCH), known.into()).await;
     }
 
-    /// Returns the files that the user had changed before, and the work changed again: the user's versions are restored.
+    /// Returns the files that the user had changed before the work, and that the work changed again: the user's versions are restored.
     pub(super) fn taken_back<'p>(&self, plan: &'p RestorePlan) -> impl Iterator<Item = &'p TreePath> {
         let changed = plan.write.iter().chain(&plan.delete);
         changed.filter(|path| self.older.contains(*path))
     }
 
-    /// Names each of the files once, after the rollback; what a rig had copied is removed by then.
+    /// Returns messages after the rollback that name each kept file once. Copies of a rig are not named: they are removed by then.
     pub(super) fn events(&self, done: &Rollback) -> Vec<Event> {
         let plan = &done.files;
         let taken_back: BTreeSet<&TreePath> = self.taken_back(plan).collect();
@@ -96,7 +97,8 @@ impl KeptFiles {
     }
 }
 
-/// Returns the files that match these patterns, were touched at this time or later, and are in none of the `known` checkpoints; none where they cannot be read.
+/// Returns the files that match the patterns, were touched at `since` or later, and are in none of the `known` checkpoints; none if the files or a checkpoint
+/// cannot be read.
 async fn new_files(
     possession: &LockedExecution,
     (patterns, since): (Vec<String>, Timestamp),
@@ -120,7 +122,7 @@ async fn new_files(
     })
 }
 
-/// Returns the files that a crashed codon, or a user since, has made and that are in no checkpoint: a rollback leaves them as they are (RUN-19).
+/// Returns the files in no checkpoint that a crashed codon has made, or the user since the crash: a rollback keeps them (RUN-19).
 pub(super) async fn unsaved(possession: &LockedExecution, route: &RollbackPlan) -> Vec<TreePath> {
     let newest = route.thread.codons.first();
     let is_crash = |newest: &&ThreadCodon| newest.was_cut_off() && route.state.pending_rollback.is_none();

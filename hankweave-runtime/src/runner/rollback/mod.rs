@@ -1,8 +1,10 @@
-//! Rolling back: restoring the files of an earlier checkpoint, for a run that continues from there (RUN-19).
+//! Rollbacks: restore the files of an earlier checkpoint, and record the position from which the next run continues (RUN-19).
 //!
-//! The rollback is recorded before the first file changes, with the safety checkpoint of the files as they
-//! were, and it is recorded as done after the last one. So a restore that was interrupted is finished by the
-//! next start (G8). The next run continues from there.
+//! A user asks for a rollback to a target ([`preview`], [`go_back`]); a run that continues at the last success rolls back by itself
+//! ([`preview_of_run`], [`go_back_to`]), and then keeps the files that the user has changed since.
+//!
+//! The rollback is recorded before the first file changes, with the safety checkpoint, which has the files as they
+//! were. It is recorded as done after the last file. So a restore that was interrupted is finished by the next start (G8).
 
 mod archive;
 mod error;
@@ -50,14 +52,13 @@ pub struct Rollback {
     pub checkpoint_type: Option<CheckpointType>,
     /// Effect on the files; in a preview, the possible effect.
     pub files: RestorePlan,
-    /// Files that come back from the archive, because their places are free.
+    /// Files that are moved back from the archive, because their places are free.
     pub unarchived: Vec<String>,
-    /// Unchanged copies, made by the rigs of the codons that are undone, which are removed.
+    /// Unchanged copies that the rigs of the undone codons had made; they are removed.
     pub rig_copies: Vec<String>,
-    /// Files that a crash has left and that are in no checkpoint, so that they stay.
+    /// Files that a crash has left and that are in no checkpoint; they stay.
     pub kept: Vec<TreePath>,
-    /// The checkpoint that keeps the files as they were; `None` when nothing had to change, or nothing was
-    /// changed.
+    /// The checkpoint that keeps the files as they were; `None` when no file had to change, and in a preview.
     pub safety: Option<CheckpointSha>,
     /// The codon that runs next; `None` when the target codon had failed, or was the last one.
     pub next: Option<CodonId>,
@@ -65,7 +66,7 @@ pub struct Rollback {
     pub failed: bool,
     /// The operation that is undone, if this is an undo.
     pub undoes: Option<String>,
-    /// Record of it, once it is done; of a preview, the record that it would have.
+    /// Record of the rollback when it is done.
     pub record: PendingRollback,
 }
 
@@ -89,10 +90,10 @@ pub(crate) async fn preview(
 ) -> Result<Rollback, RollbackError> {
     let route = find(possession, possession.manager.snapshot(), target).await?;
     let archived = archived(possession, &route.source, route.left.clone()).await?;
-    let (left, kept) = (route.codons(), route.kept_copies(possession));
+    let (undone, kept) = (route.codons(), route.kept_copies(possession));
     let mut rig_copies = Vec::new();
-    for entry in left {
-        // Every iteration and attempt of a codon has its copies, and other codons may have copied to the same place.
+    for entry in undone {
+        // Iterations and attempts of one codon, and rigs of several codons, may name the same place.
         for place in places_to_remove(possession, entry.codon.codon_id(), &kept).await {
             if !rig_copies.contains(&place) {
                 rig_copies.push(place);
@@ -116,7 +117,7 @@ pub(crate) async fn preview(
     })
 }
 
-/// Finds out which files a run would change that goes back to `source` by itself; `work` is what that undoes, as for [`go_back_to`]. Changes no file.
+/// Finds out which files a run would change that rolls back to `source` by itself. Changes no file. `work` is as for [`go_back_to`].
 pub(crate) async fn preview_of_run(
     possession: &LockedExecution,
     source: ContinuationSource,
@@ -149,7 +150,7 @@ pub(crate) async fn preview_of_run(
     plan.await.map_err(RollbackError::Restore)
 }
 
-/// Rolls back to `target`: restores the files and records where the next run continues.
+/// Rolls back to `target` for a user: restores the files and records where the next run continues.
 pub(crate) async fn go_back(
     possession: &LockedExecution,
     target: &RollbackTarget,
@@ -157,19 +158,18 @@ pub(crate) async fn go_back(
     let finished = finish(possession).await;
     let mut state = possession.manager.snapshot();
     match finished {
-        // As if it had never begun: the new rollback replaces its record, as soon as that is known to be
-        // possible.
+        // The interrupted rollback is ignored from here on; the new one replaces its record once the target is known to exist.
         Err(RollbackError::CutOff { .. }) => Arc::make_mut(&mut state).pending_rollback = None,
         finished => finished?,
     }
     let route = find(possession, state, target).await?;
-    // Who goes back wants to be asked again what comes after it.
+    // The user has to approve again what follows the target.
     approval::withdraw(&possession.manager).await?;
     roll_back(possession, route, &KeptFiles::default()).await
 }
 
-/// Rolls back to a target that is known to exist, for a run; `work` is what that undoes, where its beginning is known, and `patterns` are those of the checkpoint
-/// that the files are in.
+/// Rolls back to `source`, whose checkpoint is known to exist, for a run that continues there by itself. `work` is the undone work, if the files with which it
+/// began are known. `patterns` select the files of the workspace that count.
 pub(crate) async fn go_back_to(
     possession: &LockedExecution,
     source: ContinuationSource,
@@ -203,13 +203,15 @@ pub(crate) async fn go_back_to(
     roll_back(possession, route, &kept).await
 }
 
+/// Carries out a rollback: makes the safety checkpoint, records the rollback, undoes the rigs of codons, and restores the files. `kept` are the user's files
+/// that stay, for messages.
 async fn roll_back(
     possession: &LockedExecution,
     route: RollbackPlan,
     kept: &KeptFiles,
 ) -> Result<Rollback, RollbackError> {
     check_survivors(possession)?;
-    let recorded = possession.manager.snapshot().pending_rollback.clone();
+    let recorded_before = possession.manager.snapshot().pending_rollback.clone();
     let archived = archived(possession, &route.source, route.left.clone()).await?;
     let mut pending = PendingRollback {
         restored: false,
@@ -238,15 +240,15 @@ async fn roll_back(
         possession.publish(Event::Info { message }).await;
     }
     possession.publish(started(&route, &rollback)).await;
-    let mut cleaned = Vec::new();
-    let going_back = async {
+    let mut removed_copies = Vec::new();
+    let restore = async {
         record(possession, Some(pending.clone())).await?;
-        cleaned = undo_codons(possession, &route).await;
+        removed_copies = undo_codons(possession, &route).await;
         finish_restore(possession, pending).await
     };
-    match going_back.await {
+    match restore.await {
         Ok(changed) => {
-            rollback.rig_copies = cleaned.iter().map(place).collect();
+            rollback.rig_copies = removed_copies.iter().map(place).collect();
             possession.publish(arrived(&rollback, changed)).await;
             for event in kept.events(&rollback).into_iter().chain(rollback.kept_event()) {
                 possession.publish(event).await;
@@ -257,8 +259,8 @@ async fn roll_back(
         Err(error) => {
             possession.publish(failed(&error)).await;
             if changed_nothing(&error) {
-                put_back(possession, cleaned).await;
-                record(possession, recorded).await?;
+                put_back(possession, removed_copies).await;
+                record(possession, recorded_before).await?;
             }
             Err(error)
         }

@@ -1,4 +1,4 @@
-//! Bringing back the files of a checkpoint, also where that was interrupted (G8).
+//! Restores the files of a checkpoint for a rollback, records that, and finishes a restore that was interrupted (G8).
 
 use hankweave_core::document::{HankweaveState, Operation, PendingRollback};
 use hankweave_core::event::StateEvent;
@@ -10,14 +10,14 @@ use super::RollbackError;
 use super::archive::unarchive;
 use super::error::{cannot_be_read, changes_nothing};
 use crate::checkpoint::{Protection, RestoreRequest, changed_files};
-use crate::codon::telling;
+use crate::codon::await_with_progress;
 use crate::recovery::LockedExecution;
 
-/// Finishes a restore that was interrupted (G8).
+/// Finishes a restore that was interrupted, if there is one (G8).
 ///
 /// # Errors
 ///
-/// [`RollbackError`]; the restore is then as unfinished as before, and with [`CutOff`](RollbackError::CutOff) it stays so.
+/// [`RollbackError`]; the restore is then still unfinished, and after [`CutOff`](RollbackError::CutOff) it can never be finished.
 pub(in super::super) async fn finish(possession: &LockedExecution) -> Result<(), RollbackError> {
     let pending = possession.manager.snapshot().pending_rollback.clone();
     let Some(pending) = pending.filter(|pending| !pending.restored) else {
@@ -42,8 +42,9 @@ pub(in super::super) async fn finish(possession: &LockedExecution) -> Result<(),
     Ok(())
 }
 
-/// Restores what was not restored yet, and describes what that changed.
+/// Restores the files that were not restored yet, and returns the end of a message about the changes.
 async fn resume(possession: &LockedExecution, mut pending: PendingRollback) -> Result<String, RollbackError> {
+    // The rollback may have been interrupted before its safety checkpoint was recorded.
     if pending.safety.is_none() {
         let protection = protect(possession, &pending, is_of_a_run(&pending)).await?;
         pending.safety = protection.safety.map(|safety| safety.sha);
@@ -63,7 +64,7 @@ async fn resume(possession: &LockedExecution, mut pending: PendingRollback) -> R
     }))
 }
 
-/// Publishes that an interrupted restore is abandoned, for a run that starts again.
+/// Publishes that an interrupted restore is abandoned, for a run that starts over at the first codon.
 pub(in crate::runner) async fn leave_cut_off(
     possession: &LockedExecution,
     target: &CheckpointSha,
@@ -79,7 +80,7 @@ pub(in crate::runner) async fn leave_cut_off(
     possession.publish(Event::Info { message }).await;
 }
 
-/// Files are never restored under running processes (G9).
+/// Refuses a restore while processes of an earlier run still live (G9).
 pub(super) fn check_survivors(possession: &LockedExecution) -> Result<(), RollbackError> {
     match possession.survivors {
         0 => Ok(()),
@@ -87,7 +88,7 @@ pub(super) fn check_survivors(possession: &LockedExecution) -> Result<(), Rollba
     }
 }
 
-/// Restores the files, records that, and returns how many have changed.
+/// Restores the files, moves archived files back, records the rollback as done, and returns the number of changed files.
 pub(super) async fn finish_restore(
     possession: &LockedExecution,
     mut pending: PendingRollback,
@@ -99,10 +100,10 @@ pub(super) async fn finish_restore(
     Ok(changed)
 }
 
-/// Activity that is reported while files are saved and restored.
+/// The activity for progress reports while files are saved and restored; no codon belongs to it.
 const RESTORE: (ProgressKind, Option<&CodonId>) = (ProgressKind::Restore, None);
 
-/// Makes a safety checkpoint. `by_a_run`: a run goes back by itself.
+/// Makes the safety checkpoint. `by_a_run` is whether a run rolls back by itself.
 pub(super) async fn protect(
     possession: &LockedExecution,
     pending: &PendingRollback,
@@ -110,15 +111,15 @@ pub(super) async fn protect(
 ) -> Result<Protection, RollbackError> {
     let request = restore_of(possession, pending, by_a_run);
     let protect = possession.with_checkpoints(move |store| store.protect(&request));
-    let protect = telling(&possession.manager, &possession.checkpoints, RESTORE, protect);
+    let protect = await_with_progress(&possession.manager, &possession.checkpoints, RESTORE, protect);
     protect.await.map_err(RollbackError::Restore)
 }
 
-/// Restores the files and returns how many have changed.
+/// Restores the files and returns the number of changed files.
 async fn restore(possession: &LockedExecution, pending: &PendingRollback) -> Result<usize, RollbackError> {
     let request = restore_of(possession, pending, is_of_a_run(pending));
     let restore = possession.with_checkpoints(move |store| store.restore(&request));
-    let restore = telling(&possession.manager, &possession.checkpoints, RESTORE, restore);
+    let restore = await_with_progress(&possession.manager, &possession.checkpoints, RESTORE, restore);
     match (restore.await, &pending.safety) {
         (Ok(report), _) => Ok(report.done.count()),
         (Err(source), Some(safety)) if !changes_nothing(&source) => Err(RollbackError::Interrupted {
@@ -129,6 +130,7 @@ async fn restore(possession: &LockedExecution, pending: &PendingRollback) -> Res
     }
 }
 
+/// Returns the request for the restore of a recorded rollback.
 fn restore_of(possession: &LockedExecution, pending: &PendingRollback, by_a_run: bool) -> RestoreRequest {
     let state = possession.manager.snapshot();
     RestoreRequest {
@@ -138,14 +140,13 @@ fn restore_of(possession: &LockedExecution, pending: &PendingRollback, by_a_run:
     }
 }
 
-/// Whether the run itself rolls back. A user who rolls back by choice wants the files of that time.
+/// Whether a run rolls back by itself. It keeps the user's changes, whereas a user who rolls back wants the files of the target.
 fn is_of_a_run(pending: &PendingRollback) -> bool {
     pending.operation.is_some() && !pending.is_chosen()
 }
 
-/// Whether the checkpoint `left` has the files as the newest codon left them, so that differences were made after it by
-/// the user. `operation` is that of the rollback, once it is on record: from then on only the operation has the position
-/// before.
+/// Whether `left` is the checkpoint with which the newest codon ended, so that the user made all later differences. `operation` is
+/// the rollback's, once the rollback is recorded: from then on the position before the rollback is known only from there.
 pub(super) fn ends_newest(
     state: &HankweaveState,
     operation: Option<&Operation>,
@@ -157,6 +158,7 @@ pub(super) fn ends_newest(
     end.is_some() && end.as_ref() == left
 }
 
+/// Returns a request that restores all files of `target`.
 pub(super) fn request(
     possession: &LockedExecution,
     target: &CheckpointSha,
@@ -171,7 +173,7 @@ pub(super) fn request(
     }
 }
 
-/// Records a rollback, with the plan to which it returns.
+/// Records a rollback, or with `None` that there is none. A rollback that is done also sets the plan that was valid at its target.
 pub(super) async fn record(
     possession: &LockedExecution,
     rollback: Option<PendingRollback>,

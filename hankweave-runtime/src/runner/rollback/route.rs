@@ -1,4 +1,4 @@
-//! Plan of a possible rollback: the codons that it undoes, what stays, and what is put on record.
+//! The route of a rollback, from the current files (`left`) to the target (`source`): the codons that are undone, the copies that stay, and the record.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use crate::checkpoint::RestorePlan;
 use crate::recovery::LockedExecution;
 use crate::rig::ArchiveEntry;
 
-/// A rollback that is possible, before it is carried out.
+/// The route of a possible rollback, before it is carried out.
 pub(super) struct RollbackPlan {
     pub(super) state: Arc<HankweaveState>,
-    /// The thread that ends at the current state.
+    /// The current thread.
     pub(super) thread: ExecutionThread,
     /// The target.
     pub(super) source: ContinuationSource,
@@ -30,12 +30,12 @@ pub(super) struct RollbackPlan {
 impl RollbackPlan {
     /// The codons that are undone, newest first.
     pub(super) fn codons(&self) -> Vec<&ThreadCodon> {
-        let kept = self.ahead().codons;
-        let place = |entry: &ThreadCodon| (entry.run_id.clone(), entry.codon_index_in_run);
-        let kept: BTreeSet<_> = kept.iter().map(place).collect();
+        let remaining = self.thread_after().codons;
+        let position = |entry: &ThreadCodon| (entry.run_id.clone(), entry.codon_index_in_run);
+        let remaining: BTreeSet<_> = remaining.iter().map(position).collect();
         let codons = self.thread.codons.iter();
         codons
-            .filter(|entry| !is_target(entry, &self.source) && !kept.contains(&place(entry)))
+            .filter(|entry| !is_target(entry, &self.source) && !remaining.contains(&position(entry)))
             .collect()
     }
 
@@ -51,14 +51,14 @@ impl RollbackPlan {
         }
     }
 
-    /// The thread as it will be.
-    fn ahead(&self) -> ExecutionThread {
-        let mut ahead = HankweaveState::clone(&self.state);
-        ahead.pending_rollback = Some(self.pending());
-        thread::build(&ahead, None, None)
+    /// The thread after the rollback.
+    fn thread_after(&self) -> ExecutionThread {
+        let mut state = HankweaveState::clone(&self.state);
+        state.pending_rollback = Some(self.pending());
+        thread::build(&state, None, None)
     }
 
-    /// Returns the operation to record once the files are back; `safety` has them as they are now, if anything changes.
+    /// Returns the operation to record once the files are restored. `safety` is the checkpoint of the files before that, if one was made.
     pub(super) fn operation(
         &self,
         possession: &LockedExecution,
@@ -89,17 +89,17 @@ impl RollbackPlan {
         })
     }
 
-    /// Returns the targets of the rigs of codons that stay.
+    /// Returns the places of the copies that the rigs of the remaining codons have made.
     pub(super) fn kept_copies(&self, possession: &LockedExecution) -> BTreeSet<PathBuf> {
-        let (ahead, targets) = (self.ahead().codons, self.thread.codons.iter());
-        let targets = targets.filter(|entry| is_target(entry, &self.source));
-        let stay = ahead.iter().chain(targets);
-        let ids = stay.map(|entry| entry.codon.codon_id().configured());
-        let targets = possession.rig_copies.targets(ids).into_iter();
-        targets.map(Path::to_owned).collect()
+        let (remaining, codons) = (self.thread_after().codons, self.thread.codons.iter());
+        let target_codons = codons.filter(|entry| is_target(entry, &self.source));
+        let kept = remaining.iter().chain(target_codons);
+        let ids = kept.map(|entry| entry.codon.codon_id().configured());
+        let places = possession.rig_copies.targets(ids).into_iter();
+        places.map(Path::to_owned).collect()
     }
 
-    /// Returns the result of the rollback.
+    /// Returns the result of the rollback. An archived file is moved back only if the restore does not write a file to its place.
     pub(super) fn rollback(
         &self,
         files: RestorePlan,
@@ -114,7 +114,7 @@ impl RollbackPlan {
         };
         let unarchived = archived.into_iter().map(|entry| entry.source_path);
         let unarchived = unarchived.filter(|path| !is_written(path)).collect();
-        let thread = self.ahead();
+        let thread = self.thread_after();
         Rollback {
             checkpoint_type: self.source.checkpoint_type(&self.state),
             source: self.source.clone(),
@@ -131,9 +131,10 @@ impl RollbackPlan {
     }
 }
 
+/// Whether `source` is a position in this codon or after it.
 fn is_target(entry: &ThreadCodon, source: &ContinuationSource) -> bool {
     let is_after = Some(entry.codon.codon_id()) == source.after_codon.as_ref();
-    // A checkpoint of a rig is after no codon; the codon of the rig continues from there.
+    // The checkpoint of a rig is not after its codon, which still runs. So the checkpoints are compared as well.
     let mut checkpoints = entry.codon.checkpoints();
     entry.run_id == source.run_id && (is_after || checkpoints.any(|(_, sha)| *sha == source.checkpoint_sha))
 }

@@ -1,4 +1,5 @@
-//! Work that a run undoes when it goes back by itself: the files with which it began, and the files that it made (RUN-2).
+//! Work that a run undoes when it rolls back by itself: the files with which the work began, and the files that it made (RUN-2). The rollback restores
+//! the former, not the older files of the target, so that changes by the user between the target and the work stay.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -21,30 +22,32 @@ use crate::checkpoint::{
 use crate::recovery::{LockedExecution, OpenedExecution};
 use crate::world::disk::Disk;
 
-/// Maximum lag of a file system's clock, in milliseconds.
+/// Maximum lag of a file system's clock behind the system's, in milliseconds.
 pub(super) const COARSE_MS: i64 = 20;
 
-/// Target and origin of a rollback.
+/// The two ends of a rollback.
 pub(super) struct Ends {
+    /// The target.
     pub(super) source: ContinuationSource,
+    /// The checkpoint of the current files.
     pub(super) left: Option<CheckpointSha>,
 }
 
 /// Work that is undone.
 pub(in crate::runner) struct UndoneWork {
-    /// Checkpoint of the files with which it began.
+    /// Checkpoint of the files with which the work began.
     start: CheckpointSha,
-    /// First codon of it.
+    /// First codon of the work.
     first: String,
-    /// When that began.
+    /// Start of that codon.
     began: Timestamp,
-    /// The crash that it ended with.
-    cut_off: Option<CutOff>,
+    /// The crash with which the work ended, if it did.
+    crash: Option<CrashedWork>,
 }
 
 /// A crash in the newest codon.
-struct CutOff {
-    /// Checkpoint of the files that it has left, to be made.
+struct CrashedWork {
+    /// Request for a checkpoint of the files that the crash has left.
     request: CheckpointRequest,
     /// Log of the agent.
     log: Option<PathBuf>,
@@ -78,19 +81,19 @@ impl UndoneWork {
             return Ok(None);
         }
         let newest = thread.codons.first();
-        let cut_off = newest.filter(|newest| newest.was_cut_off() && state.pending_rollback.is_none());
+        let crashed = newest.filter(|newest| newest.was_cut_off() && state.pending_rollback.is_none());
         Ok(Some(Self {
             start: checkpoint,
             first: first.codon_id().to_string(),
             began: *first.start_time(),
-            cut_off: cut_off.map(|newest| CutOff {
+            crash: crashed.map(|newest| CrashedWork {
                 request: request(opened, state, first, newest),
                 log: log(opened, newest),
             }),
         }))
     }
 
-    /// Returns the checkpoint of the files with which it began.
+    /// Returns the checkpoint of the files with which the work began.
     pub(super) fn start(&self) -> &CheckpointSha {
         &self.start
     }
@@ -102,24 +105,24 @@ impl UndoneWork {
         store: &dyn CheckpointStore,
         disk: &dyn Disk,
     ) -> Result<Option<NewFiles>, RestoreError> {
-        let Some(CutOff { request, log }) = self.cut_off else {
+        let Some(CrashedWork { request, log }) = self.crash else {
             return Ok(None);
         };
-        let seen = new_since(store, &self.start, &request.patterns)?;
-        let during = WorkTime {
+        let new = new_since(store, &self.start, &request.patterns)?;
+        let work_time = WorkTime {
             began: self.began,
             printed: last_print(disk, log),
         };
-        let stay = during.others(&seen);
-        let made = seen.into_iter().map(|file| file.path);
+        let stay = work_time.of_unknown_maker(&new);
+        let made = new.into_iter().map(|file| file.path);
         Ok(Some(NewFiles {
             made: made.filter(|path| !stay.contains(path)).collect(),
             stay,
         }))
     }
 
-    /// Replaces the target's files by those with which the work began, and the files being left by those that a crash has
-    /// left. Returns the files that stay because of that.
+    /// Narrows a rollback to the work: its target becomes the checkpoint with which the work began, and after a crash its origin
+    /// becomes a new checkpoint of the files that the crash has left. Returns the user's files, which stay because of that.
     pub(super) async fn narrow(
         self,
         possession: &LockedExecution,
@@ -127,12 +130,12 @@ impl UndoneWork {
     ) -> Result<KeptFiles, RollbackError> {
         check_survivors(possession)?;
         let mut files = KeptFiles::of_work(self.first);
-        if let Some(CutOff { request, log }) = self.cut_off {
+        if let Some(CrashedWork { request, log }) = self.crash {
             let (left, start, began) = (ends.left.clone(), self.start.clone(), self.began);
             let disk = Arc::clone(&possession.world.disk);
-            let kept = possession.with_checkpoints(move |store| {
+            let saved = possession.with_checkpoints(move |store| {
                 let printed = last_print(&*disk, log);
-                keep(
+                save_crashed_work(
                     store,
                     request,
                     left.as_ref(),
@@ -140,7 +143,7 @@ impl UndoneWork {
                     &WorkTime { began, printed },
                 )
             });
-            let (left, unknown) = kept.await.map_err(RollbackError::Restore)?;
+            let (left, unknown) = saved.await.map_err(RollbackError::Restore)?;
             files.unknown = unknown;
             ends.left = Some(left);
         }
@@ -154,28 +157,28 @@ impl UndoneWork {
     }
 }
 
-/// Returns when an agent with this log printed last.
+/// Returns when the agent with this log printed last; `None` if that is unknown.
 fn last_print(disk: &dyn Disk, log: Option<PathBuf>) -> Option<Timestamp> {
     Some(disk.metadata(&log?).ok()?.modified_at())
 }
 
-/// Time of the work that is undone.
+/// Time of the undone work.
 struct WorkTime {
     began: Timestamp,
-    /// When its agent printed last.
+    /// When the agent printed last; `None` if that is unknown.
     printed: Option<Timestamp>,
 }
 
 impl WorkTime {
-    /// Returns the new files of which it is unknown whether the work made them. Files that are newer than the last output
-    /// of the agent may be the user's. A file that is older than the work shows that the rules for files of the workspace
-    /// have changed since. Then the maker of every new file is unknown.
-    fn others(&self, new: &[SurveyedFile]) -> BTreeSet<TreePath> {
+    /// Returns those of the new files of which it is unknown whether the work made them. Files that are newer than the last output
+    /// of the agent may be the user's. If a file is older than the work, the rules that select files of the workspace must have changed
+    /// since: then the maker of every file is unknown.
+    fn of_unknown_maker(&self, new: &[SurveyedFile]) -> BTreeSet<TreePath> {
         let oldest = Timestamp::from_millis(self.began.as_millis().saturating_sub(COARSE_MS));
         let is_newer = |file: &SurveyedFile| self.printed.is_none_or(|last| file.touched() > last);
         let has_older = new.iter().any(|file| file.touched() < oldest);
-        let others = new.iter().filter(|file| has_older || is_newer(file));
-        others.map(|file| file.path.clone()).collect()
+        let unknown = new.iter().filter(|file| has_older || is_newer(file));
+        unknown.map(|file| file.path.clone()).collect()
     }
 }
 
@@ -187,9 +190,9 @@ fn new_since(
 ) -> Result<Vec<SurveyedFile>, RestoreError> {
     let before = store.files(start).map_err(RestoreError::History)?;
     let before: BTreeSet<TreePath> = before.into_iter().collect();
-    let mut seen = store.survey(patterns).map_err(RestoreError::Safety)?;
-    seen.retain(|file| !before.contains(&file.path));
-    Ok(seen)
+    let mut files = store.survey(patterns).map_err(RestoreError::Safety)?;
+    files.retain(|file| !before.contains(&file.path));
+    Ok(files)
 }
 
 fn paths(changes: Vec<PathChange>) -> BTreeSet<TreePath> {
@@ -234,39 +237,39 @@ fn log(opened: &OpenedExecution, newest: &ThreadCodon) -> Option<PathBuf> {
     }
 }
 
-/// Makes the checkpoint of the files that a crash has left. Returns it with the new files of which it is unknown whether
-/// the work made them. The checkpoint does not hold these, so they stay.
-fn keep(
+/// Makes the checkpoint of the files that a crash has left. Returns the checkpoint, and the new files of which it is unknown whether
+/// the work made them. The checkpoint leaves these out, so the rollback does not delete them.
+fn save_crashed_work(
     store: &dyn CheckpointStore,
     request: CheckpointRequest,
     left: Option<&CheckpointSha>,
     start: &CheckpointSha,
-    during: &WorkTime,
+    work_time: &WorkTime,
 ) -> Result<(CheckpointSha, BTreeSet<TreePath>), RestoreError> {
-    let others = during.others(&new_since(store, start, &request.patterns)?);
+    let unknown = work_time.of_unknown_maker(&new_since(store, start, &request.patterns)?);
     let request = CheckpointRequest {
-        left_out: others.clone(),
+        left_out: unknown.clone(),
         ..request
     };
     let made = create(store, request, left.unwrap_or(start)).map_err(RestoreError::Safety)?;
-    Ok((made.sha, others))
+    Ok((made.sha, unknown))
 }
 
-/// Makes a checkpoint on the branch of a run that has ended. The branch may hold a checkpoint that is not on record.
+/// Makes a checkpoint on the branch of a run that has ended. If the branch ends in a checkpoint that is not on record, builds on that one.
 fn create(
     store: &dyn CheckpointStore,
     request: CheckpointRequest,
     parent: &CheckpointSha,
 ) -> Result<Checkpoint, CheckpointError> {
-    let on = |parent: &CheckpointSha| {
+    let create_on = |parent: &CheckpointSha| {
         let parent = Some(parent.clone());
         store.create(&CheckpointRequest {
             parent,
             ..request.clone()
         })
     };
-    match on(parent) {
-        Err(CheckpointError::BranchMoved { found, .. }) => on(&found),
+    match create_on(parent) {
+        Err(CheckpointError::BranchMoved { found, .. }) => create_on(&found),
         made => made,
     }
 }

@@ -1,4 +1,5 @@
-//! Choice of the agent that runs a codon, and what it continues (HANK-80, HANK-81).
+//! Chooses the agent that runs a codon out of the codon's list of fallbacks, and finds the session or the work of another agent that it continues
+//! (HANK-80, HANK-81).
 
 use std::borrow::Cow;
 
@@ -18,9 +19,9 @@ use crate::fallback::{resolved, shares_sessions};
 pub(super) struct AgentOfCodon<'c> {
     /// The codon as this agent runs it.
     pub(super) config: Cow<'c, CodonConfig>,
-    /// Agent for the record; `None` if the codon has no fallbacks.
+    /// The agent as the record names it; `None` if the codon has no fallbacks.
     pub(super) chosen: Option<ChosenAgent>,
-    /// Whether a fallback takes over, which is neither the codon's own agent nor that of the attempt before.
+    /// Whether a fallback takes over that was not the agent of the attempt before.
     pub(super) falls_back: bool,
 }
 
@@ -41,9 +42,9 @@ pub(super) fn choose_agent<'c>(
     };
     let now = context.world.clock.now();
     let position = match list.next(thread, id, now, context.options.max_wait) {
-        // The run has waited for its limit, or a command has cut the wait short: waiting here would undo the command.
+        // No wait here: the run has waited for the agent's usage limit already, or a command has cut that wait short.
         NextAgent::Use(position) | NextAgent::Wait(position, _) => position,
-        // The codon starts anyway, because a user or its policy wants it: with its own agent, as without a list.
+        // A user or the codon's policy starts the codon although no agent is left: with its own agent, as without a list.
         NextAgent::Exhausted => 0,
     };
     let Some(agent) = list.entry(position).cloned() else {
@@ -87,8 +88,8 @@ pub(super) fn wait_left<'r>(
     }
 }
 
-/// Returns the session of the newest attempt if that failed and a fallback takes over. [`can_resume`] decides whether the
-/// fallback can continue it.
+/// Returns the session of the newest attempt if that attempt failed and a fallback takes over. [`can_resume`] decides whether the
+/// fallback can continue the session.
 pub(super) fn failed_session<'t>(
     thread: &'t ThreadTip<'_>,
     agent: &AgentOfCodon<'_>,
@@ -106,9 +107,8 @@ pub(super) fn failed_session<'t>(
     }
 }
 
-/// Whether the agent can continue a session. The session must be the agent's own, or one of this agent with another model
-/// or account in which tokens were used (HANK-81). A session without a record is tried, since nothing says that another
-/// agent started it.
+/// Whether the agent can continue a session: one that it started itself, or one of the same program with another model or account,
+/// in which tokens were used (HANK-81). A session without a record is tried, since nothing says that another agent started it.
 pub(super) fn can_resume(
     context: &RunContext,
     state: &HankweaveState,
@@ -122,7 +122,7 @@ pub(super) fn can_resume(
         return true;
     };
     let is_its_own = record.codon_id() == id && record.entry_of_agent() == entry_of(agent);
-    // Without fallbacks on either side the hank was checked to continue no other agent's session.
+    // If neither codon has fallbacks, the check of the hank has made sure that they have the same agent.
     let has_no_fallbacks = agent.chosen.is_none() && record.chosen_agent().is_none();
     if is_its_own || has_no_fallbacks {
         return true;
@@ -136,8 +136,8 @@ pub(super) fn can_resume(
     })
 }
 
-/// Returns the work of another agent that a codon takes over without its session, for a summary in the prompt: earlier attempts of the codon, else the
-/// conversation of `left`, the session that the codon would continue if its agent could.
+/// Returns the work of another agent that a codon takes over without the session, for a summary in the prompt: earlier attempts of the codon, or else the
+/// conversation in `left`, the session that the codon would continue if its agent could.
 pub(super) fn earlier_work(
     context: &RunContext,
     thread: &ThreadTip<'_>,
@@ -163,7 +163,7 @@ fn work_of_attempts(
     newest_of_other: usize,
 ) -> Option<EarlierWork> {
     let oldest = attempts.last()?;
-    // Later attempts are the agent's own, so it needs no summary of them.
+    // Later attempts are of the agent that takes over, so it needs no summary of them.
     let next_own = newest_of_other.checked_sub(1).map(|next| attempts[next]);
     let until = next_own.map(|own| *own.start_time());
     work_of(
@@ -189,6 +189,7 @@ fn work_of_conversation(
     work_of(context, newest, (*newest.start_time(), None), Some(task))
 }
 
+/// Returns the work between two times, whose last attempt is `newest`.
 fn work_of(
     context: &RunContext,
     newest: &CodonExecution,
@@ -217,7 +218,7 @@ fn entry_of(agent: &AgentOfCodon<'_>) -> u32 {
     agent.chosen.as_ref().map_or(0, |chosen| chosen.entry)
 }
 
-/// Returns the attempts of the codon that failed since it last ended otherwise or another codon ran, newest first.
+/// Returns the newest attempts of the thread as long as they are failed attempts of this codon, newest first.
 fn failed_attempts_in_a_row<'t>(
     thread: &'t ThreadTip<'_>,
     id: &'t CodonId,

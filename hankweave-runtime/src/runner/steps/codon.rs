@@ -1,4 +1,4 @@
-//! One codon of a run: its session, its limits and its results, and the commands that come meanwhile.
+//! Runs one codon of a run: finds the agent and the session to continue with, runs the codon while commands may end it, and copies its results.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -26,19 +26,19 @@ use crate::world::suspension::Stopwatch;
 
 /// Result of a codon, reduced to what the loop needs.
 pub(super) enum CodonResult {
-    /// As recorded.
+    /// The codon has ended; its record decides what follows.
     ToTheEnd,
-    /// The run pauses with it or before it, for this reason.
+    /// The run pauses with the codon or before it, for this reason.
     Paused(InterruptedBy, String),
-    /// It was stopped by force.
+    /// The codon was stopped by force.
     Forced,
-    /// A necessary file could not be written.
+    /// The codon failed because a necessary file could not be written.
     Unsaved,
-    /// It completed, and its results were not copied to the output directory.
+    /// The codon completed, and its results were not copied to the output directory.
     Unpublished(PublishError),
 }
 
-/// Runs one codon to its end and passes orders to it, then copies its results to the output directory. `patterns` are those of its checkpoints.
+/// Runs one codon to its end and passes orders to it, then copies its results to the output directory. `patterns` select the files of its checkpoints.
 pub(super) async fn run_codon(
     context: &RunContext,
     inbox: &mut Inbox,
@@ -54,16 +54,17 @@ pub(super) async fn run_codon(
     let thread = &ThreadTip::of(state);
     let agent = choose_agent(context, thread, id, config);
     let config = &*agent.config;
-    let resumed = thread::resumed_session(state, id)
+    // The session in which this codon was interrupted, if its agent can continue it.
+    let interrupted_session = thread::resumed_session(state, id)
         .or_else(|| limited_session(thread, id))
         .or_else(|| failed_session(thread, &agent, id));
-    let resumes = |session: &&SessionId| can_resume(context, state, &agent, id, session);
-    let own_session = resumed.filter(resumes);
+    let agent_can_resume = |session: &&SessionId| can_resume(context, state, &agent, id, session);
+    let own_session = interrupted_session.filter(agent_can_resume);
     if let Some(session) = own_session {
         limits = limits.going_on(thread, id, session);
     }
     if let Some(NoBudget::Pauses(why)) = codon::no_budget_left(&limits) {
-        // A codon with no budget left is not opened: it begins when the budget is raised (HANK-40).
+        // A codon with no budget left is not opened: it starts when the budget is raised (HANK-40).
         return Ok(CodonResult::Paused(InterruptedBy::Ceiling, why));
     }
     let in_own_session = own_session.is_some();
@@ -72,19 +73,20 @@ pub(super) async fn run_codon(
         let driver = context.drivers.get(config.agent_name());
         driver.is_some_and(|driver| driver.capabilities().fork)
     };
-    let goes_on = |session: &SessionId| resumes(&session) && (!forks || can_fork());
+    // The session to continue: the codon's own, or by its `continuationMode` that of another codon.
+    let can_continue = |session: &SessionId| agent_can_resume(&session) && (!forks || can_fork());
     let mut wanted = own_session.cloned().or_else(|| session(state, thread, id));
-    // The conversation of another agent stays where it is, and a summary takes its place.
-    let left = wanted.take_if(|session| !goes_on(session));
-    let reached = match &wanted {
+    // A session that this agent cannot continue is left, and a summary takes its place.
+    let left = wanted.take_if(|session| !can_continue(session));
+    let reachable_session = match &wanted {
         Some(session) if was_lost(thread, id, session) => None,
         _ => reachable(context, id, wanted.clone()).await,
     };
-    let in_skipped_session = reached
+    let in_skipped_session = reachable_session
         .as_ref()
         .is_some_and(|session| was_skipped(thread, session));
-    let session_is_elsewhere = left.is_some() || (wanted.is_some() && reached.is_none());
-    let work = match reached {
+    let session_is_elsewhere = left.is_some() || (wanted.is_some() && reachable_session.is_none());
+    let work = match reachable_session {
         Some(_) => None,
         None => earlier_work(context, thread, id, &agent, left.as_ref()),
     };
@@ -107,8 +109,8 @@ pub(super) async fn run_codon(
         handover,
         in_own_session: in_own_session && !session_is_elsewhere,
         in_skipped_session: in_skipped_session && !in_own_session,
-        is_fork: forks && reached.is_some(),
-        session: reached,
+        is_fork: forks && reachable_session.is_some(),
+        session: reachable_session,
         session_is_elsewhere,
         patterns: without_own_files(patterns, &context.own_files),
         rig,
@@ -116,48 +118,50 @@ pub(super) async fn run_codon(
         begun: Stopwatch::start(&*context.world.clock),
         orders: orders.clone(),
     };
-    let aftermath = CodonFinish::new(context, entry, config, orders.clone());
-    aftermath.announce().await;
-    let (walked, unsaved, published) = {
+    let finish = CodonFinish::new(context, entry, config, orders.clone());
+    finish.announce().await;
+    let (execution, unsaved, published) = {
         let work = async {
             let end = codon::execute(&codon).await?;
             let unsaved = matches!(end, CodonEnd::Unsaved(_));
-            let mut walked = end.into_execution();
-            codon.tell_end(&mut walked).await;
-            let published = aftermath.run(&walked).await;
-            Ok::<_, RunError>((walked, unsaved, published))
+            let mut execution = end.into_execution();
+            codon.run_end_watchers(&mut execution).await;
+            let published = finish.run(&execution).await;
+            Ok::<_, RunError>((execution, unsaved, published))
         };
         inbox
-            .order_during(work, |request| order(context, request, &orders, id))
+            .obey_during(work, |request| obey_or_refuse(context, request, &orders, id))
             .await?
     };
     debug_assert!(
         ThreadTip::of(&context.manager.snapshot())
             .newest()
             .is_some_and(|newest| has_notes(newest.codon)
-                || **newest.codon == walked.clone().measured_like(newest.codon)),
+                || **newest.codon == execution.clone().measured_like(newest.codon)),
         "the typed codon and the recorded one have parted"
     );
-    if matches!(walked, CodonExecution::Completed(_)) {
+    if matches!(execution, CodonExecution::Completed(_)) {
         rehearsal::report_results(context, entry, config).await;
     }
     Ok(match published {
         Err(why) => CodonResult::Unpublished(why),
         Ok(()) if orders.was_forced() => CodonResult::Forced,
         Ok(()) if unsaved => CodonResult::Unsaved,
-        Ok(()) if walked.interruption() == Some(InterruptedBy::Ceiling) => paused(&walked),
+        Ok(()) if execution.interruption() == Some(InterruptedBy::Ceiling) => paused(&execution),
         Ok(()) => CodonResult::ToTheEnd,
     })
 }
 
-/// The end of a codon with which the run pauses.
-fn paused(walked: &CodonExecution) -> CodonResult {
-    let reason = walked.failure_reason().and_then(|reason| reason.message.clone());
-    let by = walked.interruption().unwrap_or(InterruptedBy::Stop);
+/// The result of a codon with which the run pauses.
+fn paused(execution: &CodonExecution) -> CodonResult {
+    let reason = execution
+        .failure_reason()
+        .and_then(|reason| reason.message.clone());
+    let by = execution.interruption().unwrap_or(InterruptedBy::Stop);
     CodonResult::Paused(by, reason.unwrap_or_default())
 }
 
-/// Whether the record has facts that the typed codon does not know.
+/// Whether the record has notes that the typed codon does not have, so that the two differ.
 fn has_notes(codon: &CodonExecution) -> bool {
     codon.budget_exceeded().is_some()
         || codon.context_exceeded()
@@ -167,36 +171,36 @@ fn has_notes(codon: &CodonExecution) -> bool {
         || !codon.noted_remarks().is_empty()
 }
 
-/// The session to continue with. A run that was opened for a chosen codon does not continue the run before it,
-/// but the sessions of that run still exist.
+/// Returns the session that the codon is to continue by its `continuationMode`. The thread of a run that was opened for a chosen codon does
+/// not include the run before it, but the sessions of that run still exist.
 fn session(state: &HankweaveState, thread: &ThreadTip<'_>, id: &CodonId) -> Option<SessionId> {
-    let before = || {
+    let thread_before = || {
         let source = state.runs.front()?.starting_conditions.source()?;
-        let is_cut = source.after_codon.is_none();
-        is_cut.then(|| ThreadTip::ending_in(state, &source.run_id))
+        let is_cut_off = source.after_codon.is_none();
+        is_cut_off.then(|| ThreadTip::ending_in(state, &source.run_id))
     };
     let own = thread.continuation_session(id).cloned();
-    own.or_else(|| before()?.continuation_session(id).cloned())
-        .or_else(|| unheard_session(thread, id).cloned())
+    own.or_else(|| thread_before()?.continuation_session(id).cloned())
+        .or_else(|| silent_skipped_session(thread, id).cloned())
 }
 
-/// Returns the session of the codon before, which was skipped before a message of its agent was counted. Some agents
+/// Returns the session of the codon before, if that was skipped before a message of its agent was counted. Some agents
 /// report the number of messages only at their end, so the session may well exist. If it does not, the agent [begins a
 /// new one](was_lost).
-fn unheard_session<'t>(thread: &'t ThreadTip<'_>, id: &CodonId) -> Option<&'t SessionId> {
+fn silent_skipped_session<'t>(thread: &'t ThreadTip<'_>, id: &CodonId) -> Option<&'t SessionId> {
     let newest = thread.continued_attempts(id).next()?;
     let was_skipped = newest.status() == CodonStatus::Skipped;
     newest.agent_session_id().filter(|_| was_skipped)
 }
 
-/// The session of a codon that met the usage limit of its provider, in which it continues.
+/// Returns the session of the codon, if the newest attempt of the thread is its own and met a usage limit.
 fn limited_session<'t>(thread: &'t ThreadTip<'_>, id: &CodonId) -> Option<&'t SessionId> {
     let newest = thread.newest()?.codon.codon_id();
     let was_limited = thread.interruption() == Some(InterruptedBy::UsageLimit);
     thread.own_session().filter(|_| was_limited && newest == id)
 }
 
-/// Whether the newest attempt of the codon has found that its agent does not know this session.
+/// Whether the newest attempt of the codon ended because its agent does not know this session.
 fn was_lost(thread: &ThreadTip<'_>, id: &CodonId, session: &SessionId) -> bool {
     let newest = thread.newest().map(|newest| newest.codon);
     newest
@@ -219,8 +223,8 @@ fn was_skipped(thread: &ThreadTip<'_>, session: &SessionId) -> bool {
 async fn reachable(context: &RunContext, id: &CodonId, session: Option<SessionId>) -> Option<SessionId> {
     let session = session?;
     let (disk, dir, wanted) = (context.world.disk.clone(), context.dir.clone(), session.clone());
-    let looked = move || arrival::is_elsewhere(&*disk, &dir, &wanted);
-    if !context.world.blocking.run(looked).await {
+    let is_elsewhere = move || arrival::is_elsewhere(&*disk, &dir, &wanted);
+    if !context.world.blocking.run(is_elsewhere).await {
         return Some(session);
     }
     let message = format!("{id}: session {session} stayed on another machine; its agent begins a new one");
@@ -228,9 +232,9 @@ async fn reachable(context: &RunContext, id: &CodonId, session: Option<SessionId
     None
 }
 
-/// Carries out or refuses a command while a codon runs. A command that needs a moment without a codon is returned if this
-/// codon has ended and only its results are being copied, because clients show the codon as ended.
-fn order(
+/// Carries out or refuses a command while a codon runs. A command for which no codon may run is returned, to be carried out later, if this
+/// codon has ended and only its results are being copied: clients show the codon as ended.
+fn obey_or_refuse(
     context: &RunContext,
     request: RunnerRequest,
     orders: &Orders,

@@ -1,4 +1,4 @@
-//! The loop of a run: decides what is next, runs it, and carries out commands.
+//! The loop of a run ([`run_codons`]): decides on the next step, waits before it where that is needed, and runs its codon; carries out commands.
 
 mod agent;
 mod codon;
@@ -58,8 +58,13 @@ pub(super) enum RunLoopExit {
     Over(RunResult),
     /// A codon that has ended runs again, in a new run.
     Again(StartPoint, CommandReply, ChosenCodon),
-    /// A new run begins at an earlier point.
-    RollBack(CommandReply, RollbackTarget, bool),
+    /// A new run starts at an earlier point.
+    RollBack {
+        reply: CommandReply,
+        target: RollbackTarget,
+        /// Whether the next codon then starts by itself.
+        restart: bool,
+    },
 }
 
 /// A codon that was chosen by a command.
@@ -69,31 +74,31 @@ pub(super) struct ChosenCodon {
     pub(super) skip_rig: bool,
 }
 
-/// Step after a wait.
+/// What the loop does after a wait.
 enum LoopAction {
-    /// Run what is next.
+    /// Run the next step.
     Run,
     /// Something may have changed: decide again.
     Decide,
-    /// Run this codon, unless something has changed.
+    /// Decide again; this codon was approved, and starts if it is still the next one.
     Approved(CodonId),
     /// Run this codon.
     Choose(ChosenCodon),
-    /// Start nothing before a command does.
+    /// Wait for a command.
     Pause,
     /// Leave the loop.
     Leave(RunLoopExit),
 }
 
 /// Runs codons, the chosen one first, until nothing is left, something fails, the run is asked to stop, or a
-/// command asks for another run. `ended` is the time when the newest codon of the run ended.
+/// command asks for another run. Sets `newest_end` to the time at which the newest codon of the run ended.
 pub(super) async fn run_codons(
     context: &RunContext,
     heartbeat: &Heartbeat<'_>,
     inbox: &mut Inbox,
-    go: &mut Autostart,
+    autostart: &mut Autostart,
     mut chosen: Option<ChosenCodon>,
-    ended: &mut Option<Instant>,
+    newest_end: &mut Option<Instant>,
 ) -> Result<RunLoopExit, RunError> {
     // The newest codon, when its checkpoint could not be written.
     let mut unsaved = None;
@@ -126,22 +131,26 @@ pub(super) async fn run_codons(
                 }
             },
         };
-        let starts = match &next {
+        let is_approved = match &next {
             NextStep::Codon(entry, _) => approved.take().as_ref() == Some(&entry.codon_id),
             _ => false,
         };
-        let turn = match (next.waits_for_command(*go).filter(|_| !starts), &next) {
+        let idle_reason = match is_approved {
+            true => None,
+            false => next.waits_for_command(*autostart),
+        };
+        let action = match (idle_reason, &next) {
             (Some(reason), _) => idle(context, inbox, &state, &thread, &next, reason).await,
             (None, NextStep::Try(retry, _)) if context.options.rehearsal => {
                 rehearse_wait(context, retry).await
             }
             (None, NextStep::Try(retry, _)) => match wait_left(context, &thread, retry) {
-                Some(retry) => wait_for_retry(context, heartbeat, inbox, &state, &retry, *ended).await,
+                Some(retry) => wait_for_retry(context, heartbeat, inbox, &state, &retry, *newest_end).await,
                 None => LoopAction::Run,
             },
             (None, _) => LoopAction::Run,
         };
-        match turn {
+        match action {
             LoopAction::Run => {}
             LoopAction::Decide => continue,
             LoopAction::Approved(id) => {
@@ -153,10 +162,10 @@ pub(super) async fn run_codons(
                 continue;
             }
             LoopAction::Pause => {
-                *go = Autostart::Wait(IdleReason::CodonCompleted);
+                *autostart = Autostart::Wait(IdleReason::CodonCompleted);
                 continue;
             }
-            LoopAction::Leave(end) => return Ok(end),
+            LoopAction::Leave(exit) => return Ok(exit),
         }
         let (entry, rig) = match next {
             NextStep::Chosen(entry, rig) => (entry, rig),
@@ -180,24 +189,25 @@ pub(super) async fn run_codons(
             .await;
         let limits = budgets.limits(&state, &entry);
         let patterns = declared.until(&state, &entry.codon_id).to_vec();
-        let ran = Box::pin(run_codon(context, inbox, &state, limits, (&entry, patterns), rig)).await?;
-        *ended = Some(Instant::now());
-        unsaved = matches!(ran, CodonResult::Unsaved).then(|| entry.codon_id.clone());
-        let forced = match follows(context, entry.codon_id, ran) {
+        let result = Box::pin(run_codon(context, inbox, &state, limits, (&entry, patterns), rig)).await?;
+        *newest_end = Some(Instant::now());
+        unsaved = matches!(result, CodonResult::Unsaved).then(|| entry.codon_id.clone());
+        let was_forced = match consequence(context, entry.codon_id, result) {
             ControlFlow::Break(result) => return Ok(RunLoopExit::Over(result)),
-            ControlFlow::Continue(forced) => forced,
+            ControlFlow::Continue(was_forced) => was_forced,
         };
-        if forced || !context.options.autostart {
-            *go = Autostart::Wait(IdleReason::CodonCompleted);
+        if was_forced || !context.options.autostart {
+            *autostart = Autostart::Wait(IdleReason::CodonCompleted);
         }
     }
 }
 
-/// Returns the end of a run that is asked to stop: a pause where a sentinel has asked and something is left to do.
+/// Returns the result of a run that is asked to stop: a pause, if a sentinel asked for it and something is left to do.
 fn stopped(context: &RunContext, cause: StopCause) -> RunResult {
     let state = context.manager.snapshot();
     let newest = state.runs.front().and_then(|run| run.codons.last());
-    match newest.filter(|_| cause == StopCause::Sentinel && decide(&state, &context.hank) != Decision::Done) {
+    let is_pause = cause == StopCause::Sentinel && decide(&state, &context.hank) != Decision::Done;
+    match newest.filter(|_| is_pause) {
         Some(codon) => {
             let why = context.shutdown.words();
             RunResult::Paused(pause(
@@ -211,9 +221,9 @@ fn stopped(context: &RunContext, cause: StopCause) -> RunResult {
     }
 }
 
-/// Returns the consequence of an ended codon: the end of the loop, or whether it was stopped by force.
-fn follows(context: &RunContext, id: CodonId, ran: CodonResult) -> ControlFlow<RunResult, bool> {
-    ControlFlow::Break(match (ran, context.shutdown.cause()) {
+/// Returns the consequence of an ended codon: the result of the run if the loop ends, otherwise whether the codon was stopped by force.
+fn consequence(context: &RunContext, id: CodonId, result: CodonResult) -> ControlFlow<RunResult, bool> {
+    ControlFlow::Break(match (result, context.shutdown.cause()) {
         (CodonResult::Unpublished(_) | CodonResult::Paused(..), Some(cause)) => stopped(context, cause),
         (CodonResult::Unpublished(why), None) => RunResult::OutputFailed(id, why),
         (CodonResult::Paused(by, why), None) => RunResult::Paused(pause(context, id, by, why)),

@@ -1,4 +1,4 @@
-//! Next step of a run, by its records or by a command.
+//! The next step of a run: decided from the records ([`decided`]), or chosen by a command ([`choose`]).
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::{Ceiling, CeilingUse, RunBudgets};
@@ -23,7 +23,7 @@ pub(super) enum NextStep {
     Codon(Box<PlanEntry>, Option<CheckpointSha>),
     /// A codon that needs an approval, and the question to the user.
     Asked(Box<PlanEntry>, String),
-    /// Another attempt, and the rig that is already set up for it.
+    /// Another attempt of a codon, and the rig that is set up for it already.
     Try(Retry, Option<CheckpointSha>),
     /// Nothing, because this codon failed.
     Blocked(CodonId),
@@ -32,27 +32,29 @@ pub(super) enum NextStep {
 }
 
 impl NextStep {
-    /// Why it waits for a command; `None` when it starts by itself.
-    pub(super) fn waits_for_command(&self, go: Autostart) -> Option<IdleReason> {
-        match (self, go) {
+    /// Why the step waits for a command; `None` when it starts by itself.
+    pub(super) fn waits_for_command(&self, autostart: Autostart) -> Option<IdleReason> {
+        match (self, autostart) {
             (Self::Chosen(..), _) | (Self::Codon(..) | Self::Try(..), Autostart::On) => None,
             (Self::Codon(..) | Self::Try(..), Autostart::Wait(reason)) => Some(reason),
             (Self::Asked(..), _) => Some(IdleReason::ApprovalRequired),
-            (Self::Blocked(_), go) => Some(go.reason_or(IdleReason::CodonCompleted)),
-            (Self::Nothing, go) => Some(go.reason_or(IdleReason::AllCodonsCompleted)),
+            (Self::Blocked(_), autostart) => Some(autostart.reason_or(IdleReason::CodonCompleted)),
+            (Self::Nothing, autostart) => Some(autostart.reason_or(IdleReason::AllCodonsCompleted)),
         }
     }
 }
 
 /// Decision from the records.
 pub(super) enum StepDecision {
+    /// The run takes this step.
     Next(NextStep),
-    /// A loop continues or ends, and the plan with it.
+    /// The plan is extended first: a loop gets its next iteration, or ends.
     Extend(PlanExtension),
     /// Nothing is left to do in this process.
     Over(RunResult),
 }
 
+/// Decides from the records, and adds what this process knows: rigs that are set up, and whether a user can answer.
 pub(super) fn decided(
     context: &RunContext,
     budgets: &mut RunBudgets<'_>,
@@ -66,7 +68,7 @@ pub(super) fn decided(
             StepDecision::Next(NextStep::Codon(entry, rig))
         }
         Decision::Ask(entry) => {
-            // Without budget an approval would start nothing.
+            // Without budget an approved codon could not start, so the question is not asked.
             match no_budget_left(&budgets.limits(state, &entry)) {
                 None => {}
                 Some(NoBudget::Ends) => return Ok(StepDecision::Next(NextStep::Codon(entry, None))),
@@ -97,7 +99,7 @@ pub(super) fn decided(
     })
 }
 
-/// The end of a run whose loop repeats itself, before the iteration that begins with this codon.
+/// The result of a run whose loop repeats itself; it pauses before the iteration that starts with this codon.
 fn stuck(state: &HankweaveState, codon: CodonId) -> RunResult {
     RunResult::Paused(Pause {
         why: stuck_words(state, &codon).unwrap_or_default(),
@@ -108,7 +110,7 @@ fn stuck(state: &HankweaveState, codon: CodonId) -> RunResult {
     })
 }
 
-/// The entry of the plan that was chosen.
+/// Returns the step for a codon that a command has chosen.
 pub(super) fn choose(state: &HankweaveState, choice: ChosenCodon) -> Result<NextStep, RunError> {
     let rig = match choice.skip_rig {
         true => RigNeed::LeftOut,
@@ -120,7 +122,7 @@ pub(super) fn choose(state: &HankweaveState, choice: ChosenCodon) -> Result<Next
     }
 }
 
-/// A retriable failure keeps an attended run alive (HANK-41).
+/// Whether the run waits for its user after a failed codon: if the failure can be retried and a user may send a command (HANK-41).
 fn waits_for_user(context: &RunContext, thread: &ThreadTip<'_>) -> bool {
     let newest = thread.newest().map(|entry| entry.codon.as_ref());
     let retriable = newest.is_some_and(
@@ -133,8 +135,8 @@ fn is_first_of_run(state: &HankweaveState) -> bool {
     state.runs.front().is_none_or(|run| run.codons.is_empty())
 }
 
-/// Returns the rig that the failed attempt of this run had set up, or an interrupted codon in the run before. The next attempt
-/// uses it (HANK-23).
+/// Returns the checkpoint of the rig that the newest attempt had set up, if that attempt failed in this run or was interrupted. The
+/// next attempt does not set the rig up again (HANK-23).
 fn finished_rig(context: &RunContext, thread: &ThreadTip<'_>) -> Option<CheckpointSha> {
     let failed = thread
         .newest()
@@ -142,13 +144,13 @@ fn finished_rig(context: &RunContext, thread: &ThreadTip<'_>) -> Option<Checkpoi
     failed.codon.rig_setup_checkpoint().cloned()
 }
 
-/// The pause of the run at this codon.
+/// The pause of the run at this codon, with the total budget if that has to be raised.
 pub(super) fn pause(context: &RunContext, codon: CodonId, by: InterruptedBy, why: String) -> Pause {
-    let whole = CeilingUse::of(context.ceiling(), &context.manager.snapshot());
-    let more = whole.more();
+    let total = CeilingUse::of(context.ceiling(), &context.manager.snapshot());
+    let more = total.more();
     let why = match more == Ceiling::default() {
         true => why,
-        false => format!("{why}: {whole}"),
+        false => format!("{why}: {total}"),
     };
     Pause {
         codon,

@@ -1,4 +1,4 @@
-//! Waiting: for a command when nothing starts by itself, or until another attempt is due.
+//! The waits of the run's loop: for a command when nothing starts by itself ([`idle`]), or until another attempt is due ([`wait_for_retry`]).
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::Ceiling;
@@ -24,7 +24,7 @@ use super::next::NextStep;
 use super::{ChosenCodon, LoopAction, RunLoopExit};
 use crate::codon::{RunContext, rehearsal};
 
-/// Waits for a command.
+/// Waits for a command, because `next` does not start by itself for this `reason`.
 pub(super) async fn idle(
     context: &RunContext,
     inbox: &mut Inbox,
@@ -48,7 +48,7 @@ pub(super) async fn idle(
     }
     context.publish(Event::ServerIdle { reason, message }).await;
     // After a failure, and for an answer, the run only waits while a user may send a command.
-    let may_be_left = match next {
+    let ends_when_deserted = match next {
         NextStep::Blocked(_) => !context.options.attended && context.options.autostart,
         NextStep::Asked(..) => !approval::is_attended(context),
         _ => false,
@@ -58,14 +58,14 @@ pub(super) async fn idle(
         let request = tokio::select! {
             biased;
             request = next_command(context, inbox) => request,
-            () = context.presence.deserted(), if may_be_left => return LoopAction::Decide,
+            () = context.presence.deserted(), if ends_when_deserted => return LoopAction::Decide,
         };
         let Some(RunnerRequest { command, reply }) = request else {
             return LoopAction::Decide;
         };
         match command {
             RunCommand::Next => {
-                if start(next, reply) {
+                if accept_next(next, reply) {
                     return LoopAction::Run;
                 }
             }
@@ -77,8 +77,8 @@ pub(super) async fn idle(
             } => match awaiting_approval(next, codon_id.as_ref()) {
                 None => answer(reply, Err(Refusal::NotAsked(codon_id))),
                 Some(id) => {
-                    if let Some(turn) = record_approval(context, id, granted, (reason, by), reply).await {
-                        return turn;
+                    if let Some(action) = record_approval(context, id, granted, (reason, by), reply).await {
+                        return action;
                     }
                 }
             },
@@ -87,7 +87,7 @@ pub(super) async fn idle(
                     let codon_id = newest.codon.codon_id().clone();
                     let skip_rig = false;
                     return LoopAction::Leave(RunLoopExit::Again(
-                        StartPoint::Again,
+                        StartPoint::NewestCodonAgain,
                         reply,
                         ChosenCodon { codon_id, skip_rig },
                     ));
@@ -95,12 +95,16 @@ pub(super) async fn idle(
                 None => answer(reply, Err(Refusal::NothingToRedo)),
             },
             RunCommand::Start { codon_id, skip_rig } => {
-                if let Some(turn) = take(state, ChosenCodon { codon_id, skip_rig }, reply) {
-                    return turn;
+                if let Some(action) = accept_chosen(state, ChosenCodon { codon_id, skip_rig }, reply) {
+                    return action;
                 }
             }
             RunCommand::RollBack { target, restart } => {
-                return LoopAction::Leave(RunLoopExit::RollBack(reply, target, restart));
+                return LoopAction::Leave(RunLoopExit::RollBack {
+                    reply,
+                    target,
+                    restart,
+                });
             }
             RunCommand::Skip | RunCommand::ForceStop { .. } => answer(reply, Err(Refusal::NothingRunning)),
         }
@@ -121,8 +125,8 @@ async fn next_command(context: &RunContext, inbox: &mut Inbox) -> Option<RunnerR
     }
 }
 
-/// Starts the next codon, or answers why it cannot.
-fn start(next: &NextStep, reply: CommandReply) -> bool {
+/// Answers a command that starts the next codon; returns whether the codon can start.
+fn accept_next(next: &NextStep, reply: CommandReply) -> bool {
     let result = match next {
         NextStep::Chosen(entry, _) | NextStep::Codon(entry, _) => Ok(entry.codon_id.clone()),
         NextStep::Try(retry, _) => Ok(retry.entry.codon_id.clone()),
@@ -135,7 +139,7 @@ fn start(next: &NextStep, reply: CommandReply) -> bool {
     starts
 }
 
-/// The codon that waits for an approval, if it is the `wanted` one or none is named.
+/// The codon that waits for an approval, if it is the `wanted` one or `wanted` names none.
 fn awaiting_approval<'n>(next: &'n NextStep, wanted: Option<&CodonId>) -> Option<&'n CodonId> {
     match next {
         NextStep::Asked(entry, _) => {
@@ -145,7 +149,7 @@ fn awaiting_approval<'n>(next: &'n NextStep, wanted: Option<&CodonId>) -> Option
     }
 }
 
-/// Records whether the codon may begin; `None` when that could not be recorded.
+/// Records whether the codon may start, and answers the command; `None` when the decision could not be recorded.
 async fn record_approval(
     context: &RunContext,
     id: &CodonId,
@@ -153,7 +157,7 @@ async fn record_approval(
     (reason, by): (Option<String>, Option<String>),
     reply: CommandReply,
 ) -> Option<LoopAction> {
-    let (result, turn) = match approval::record(&context.manager, id, granted, reason, (by, None)).await {
+    let (result, action) = match approval::record(&context.manager, id, granted, reason, (by, None)).await {
         Err(error) => (Err(Refusal::NotRecorded(error)), None),
         Ok(()) if granted => (
             Ok(AcceptedCommand::Starting(id.clone())),
@@ -162,11 +166,12 @@ async fn record_approval(
         Ok(()) => (Ok(AcceptedCommand::Denied(id.clone())), Some(LoopAction::Decide)),
     };
     answer(reply, result);
-    turn
+    action
 }
 
-/// Accepts a codon that was chosen by a command, or refuses it (WIRE-12).
-fn take(state: &HankweaveState, choice: ChosenCodon, reply: CommandReply) -> Option<LoopAction> {
+/// Accepts a codon that a command has chosen, or refuses the command and returns `None` (WIRE-12). A codon that has ended in the newest run needs
+/// another run.
+fn accept_chosen(state: &HankweaveState, choice: ChosenCodon, reply: CommandReply) -> Option<LoopAction> {
     let id = &choice.codon_id;
     if state.planned(id).is_none() {
         answer(reply, Err(Refusal::UnknownCodon(choice.codon_id)));
@@ -176,7 +181,7 @@ fn take(state: &HankweaveState, choice: ChosenCodon, reply: CommandReply) -> Opt
     let has_ended = newest_run.is_some_and(|run| run.codons.iter().any(|codon| codon.codon_id() == id));
     if has_ended {
         return Some(LoopAction::Leave(RunLoopExit::Again(
-            StartPoint::Anew,
+            StartPoint::ChosenCodonAgain,
             reply,
             choice,
         )));
@@ -185,8 +190,8 @@ fn take(state: &HankweaveState, choice: ChosenCodon, reply: CommandReply) -> Opt
     Some(LoopAction::Choose(choice))
 }
 
-/// Reports in a rehearsal, which never waits, what a run would wait for before another attempt. A limit that no attempt
-/// can pass ends the rehearsal.
+/// Reports what a real run would wait for before another attempt; a rehearsal never waits. A usage limit ends the rehearsal, because
+/// the script would meet it again in every attempt.
 pub(super) async fn rehearse_wait(context: &RunContext, retry: &Retry) -> LoopAction {
     let (text, action) = match retry.limit {
         Some(limit) => {
@@ -205,7 +210,7 @@ pub(super) async fn rehearse_wait(context: &RunContext, retry: &Retry) -> LoopAc
     action
 }
 
-/// Waits until another attempt is due.
+/// Waits until another attempt is due, or a command comes. `failed` is the time at which the codon failed, if that was in this process.
 pub(super) async fn wait_for_retry(
     context: &RunContext,
     heartbeat: &Heartbeat<'_>,
@@ -259,8 +264,8 @@ pub(super) async fn wait_for_retry(
                 return LoopAction::Run;
             }
             RunCommand::Start { codon_id, skip_rig } => {
-                if let Some(turn) = take(state, ChosenCodon { codon_id, skip_rig }, reply) {
-                    return turn;
+                if let Some(action) = accept_chosen(state, ChosenCodon { codon_id, skip_rig }, reply) {
+                    return action;
                 }
             }
             RunCommand::ForceStop { .. } if context.is_attended() => {
@@ -272,7 +277,11 @@ pub(super) async fn wait_for_retry(
                 return LoopAction::Leave(RunLoopExit::Over(RunResult::Failed(id.clone())));
             }
             RunCommand::RollBack { target, restart } => {
-                return LoopAction::Leave(RunLoopExit::RollBack(reply, target, restart));
+                return LoopAction::Leave(RunLoopExit::RollBack {
+                    reply,
+                    target,
+                    restart,
+                });
             }
             RunCommand::Answer { codon_id, .. } => answer(reply, Err(Refusal::NotAsked(codon_id))),
             RunCommand::Skip => answer(reply, Err(Refusal::NothingRunning)),
