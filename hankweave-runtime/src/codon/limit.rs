@@ -94,11 +94,11 @@ mod tests {
     #[test]
     fn a_zone_lies_where_zones_lie() {
         assert_eq!(
-            named("Europe/Berlin"),
+            zone_file("Europe/Berlin"),
             Some(Path::new(ZONES).join("Europe/Berlin"))
         );
         for name in ["../passwd", "/etc/passwd", "Europe/../../x"] {
-            assert_eq!(named(name), None);
+            assert_eq!(zone_file(name), None);
         }
     }
 }

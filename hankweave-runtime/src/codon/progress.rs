@@ -103,7 +103,7 @@ mod tests {
         let still = || Some(Counts { done: 1, total: 9 });
         assert!(told(still, async {}).await.is_empty(), "it was over before");
         assert_eq!(
-            told(still, tokio::time::sleep(EVERY * 5)).await,
+            told(still, tokio::time::sleep(INTERVAL * 5)).await,
             [1],
             "nothing has changed"
         );

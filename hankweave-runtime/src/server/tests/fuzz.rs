@@ -52,9 +52,9 @@ fn no_damage_to_a_head_lets_somebody_in_without_a_token_or_panics() {
         let names_one_of = |words: &[&str]| words.iter().any(|word| text.contains(word));
         let admit = |gate: &Gate| match gate.admit(&head, LOOPBACK) {
             Admission::List => assert!(names_one_of(&TOKENS) && names_one_of(&HOSTS), "{text}"),
-            Admission::Upgrade(Upgrade { answer, .. }) => {
+            Admission::Upgrade(Upgrade { response, .. }) => {
                 assert!(names_one_of(&TOKENS) && names_one_of(&HOSTS), "{text}");
-                let answer = String::from_utf8(answer).unwrap();
+                let answer = String::from_utf8(response).unwrap();
                 assert!(!answer.contains("token-for"), "{answer}");
             }
             Admission::Asset(_, host) => assert!(HOSTS.contains(&host.as_str()), "{text}"),

@@ -206,7 +206,7 @@ async fn a_full_file_fails_a_step_and_a_smaller_one_after_it_is_done() {
     connection
         .pragma_update(None, "max_page_count", pages + 4)
         .unwrap();
-    let registry = Sqlite::on((connection, clock), crate::engine::Fencing::Checked);
+    let registry = Sqlite::start((connection, clock), crate::engine::Fencing::Checked);
     let large = |name: &str| NewTask {
         name: "x".repeat(100_000),
         ..NewTask::new(TaskId::new(name).unwrap())
@@ -287,7 +287,7 @@ async fn a_registry_that_cannot_be_written_is_away_and_whole_when_it_is_back() {
     // As on a disk that was remounted read-only.
     let (connection, clock) = super::schema::open(&path, Arc::new(SystemClock)).unwrap();
     connection.pragma_update(None, "query_only", true).unwrap();
-    let registry = Sqlite::on((connection, clock), crate::engine::Fencing::Checked);
+    let registry = Sqlite::start((connection, clock), crate::engine::Fencing::Checked);
     let refused = create(&registry, "b").await.unwrap_err();
     assert_eq!(refused.code(), "LOCK_BACKEND_UNAVAILABLE", "{refused}");
     assert_eq!(registry.tasks(ListQuery::default()).await.unwrap().len(), 1);

@@ -125,7 +125,7 @@ mod tests {
             }
         }
         // 15 events and 15 minutes are four points: a checkpoint every 15 minutes.
-        assert_eq!(schedule.next() - schedule.last, 16 * MINUTE);
+        assert_eq!(schedule.next() - schedule.last_checkpoint, 16 * MINUTE);
         schedule.made();
         for _ in 0..4 {
             schedule.output_seen(false);
