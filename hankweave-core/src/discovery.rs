@@ -204,7 +204,7 @@ impl ServerLockRecord {
     /// be a copy (L2, L5).
     #[must_use]
     pub fn is_live(&self, facts: &ProcessFacts) -> bool {
-        // After a restart of the machine no process of before lives. An unknown boot proves nothing.
+        // No process survives a restart of the machine. An unknown boot proves nothing.
         let boots = self.boot_id.as_ref().zip(facts.boot_id.as_ref());
         if boots.is_some_and(|(written, current)| written != current) {
             return false;
@@ -213,7 +213,7 @@ impl ServerLockRecord {
         if self.is_foreign(facts) {
             return facts.at.since(self.last_heartbeat) <= FOREIGN_TIMEOUT;
         }
-        // Before the check of the pid: in a copy of the directory, the process of the original may live, but does not work here.
+        // Before the check of the pid: the process of the original may live, but does not work in the copy.
         if self.is_copied(facts.directory.as_deref()) {
             return false;
         }
@@ -260,8 +260,8 @@ pub fn start_ticks(stat: &str) -> Option<u64> {
     }
 }
 
-/// Whether the process of a `/proc/<pid>/stat` line is a zombie: it has ended, and its parent has not reaped it yet. The first thread of a process can end
-/// before the others and looks like a zombie then, so a process with several threads has not ended.
+/// Whether the process of a `/proc/<pid>/stat` line is a zombie: it has ended, and its parent has not reaped it, which may never happen. The first thread of
+/// a process can end before the others and looks like a zombie then, so a process with several threads has not ended.
 #[must_use]
 pub fn has_ended(stat: &str) -> bool {
     let threads = || field(stat, StatField::Threads)?.parse::<u32>().ok();

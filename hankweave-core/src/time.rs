@@ -127,7 +127,8 @@ fn is_rfc_3339(text: &[u8]) -> bool {
     fraction != 1 && is_offset && fits(local, LOCAL)
 }
 
-/// Whether the string has the form: in it `d` stands for a digit, `T` for a separator of date and time, `-` for a sign, and any other byte for itself.
+/// Whether the string has the form: in it `d` stands for a digit, `T` for a separator of date and time, `-` for a sign or a separator of
+/// dates, and any other byte for itself.
 fn fits(text: &[u8], form: &[u8]) -> bool {
     let fits = |(byte, form): (&u8, &u8)| match form {
         b'd' => byte.is_ascii_digit(),

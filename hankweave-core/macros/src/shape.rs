@@ -1,4 +1,4 @@
-//! Expands `#[derive(Shape)]` and `#[derive(Named)]`: from the attributes of serde follow the rules for the JSON of a type, and the names of variants.
+//! Expands `#[derive(Shape)]`, the rules for the JSON of a type, and `#[derive(Named)]`, the names of variants; both follow the attributes of serde.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -108,7 +108,6 @@ fn variant_name(variant: &Variant, case: Option<Case>) -> syn::Result<String> {
     }))
 }
 
-/// Returns the implementation of `Shape` with `check` as its body.
 fn shape_impl(name: &Ident, check: TokenStream) -> TokenStream {
     quote! {
         const _: () = {

@@ -36,8 +36,8 @@ impl LoopCheck {
 }
 
 impl LoopStall {
-    /// Returns the stall after one more iteration, whose check printed something with the fingerprint `output`. `before` is the stall after the iteration in
-    /// front, `None` for the first one: it repeats nothing yet.
+    /// Returns the stall after one more iteration, whose check printed something with the fingerprint `output`. `before` is the stall after the iteration
+    /// before, `None` for the first one: it repeats nothing yet.
     #[must_use]
     pub fn after(before: Option<&Self>, changed_nothing: bool, output: Option<String>) -> Self {
         let repeats = before.filter(|before| changed_nothing && before.output == output);

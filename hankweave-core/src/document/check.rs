@@ -57,7 +57,7 @@ impl Shape for CodonExecution {
     }
 }
 
-/// Checks the status of a codon and returns it if it is one.
+/// Returns the status of a codon; reports any other value.
 fn status(checker: &mut Checker, codon: &mut Map<String, Value>) -> Option<CodonStatus> {
     checker.within(CodonExecution::TAG, |checker| {
         let Some(status) = codon
@@ -72,7 +72,6 @@ fn status(checker: &mut Checker, codon: &mut Map<String, Value>) -> Option<Codon
     })
 }
 
-/// Checks a codon of a known status.
 fn codon_in(checker: &mut Checker, codon: &mut Map<String, Value>, status: CodonStatus) {
     let state = CODON
         .states

@@ -53,7 +53,7 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// Reports ids that occur twice, a current run that does not exist, and open codons in addition to the first open one of a run.
+    /// Returns ids that occur twice, a current run that does not exist, and open codons in addition to the first open one of a run.
     pub(super) fn problems(&self) -> Vec<StateProblem> {
         let mut problems = Vec::new();
         let mut report = |kind, path: String, message: String| {
@@ -105,7 +105,6 @@ fn elements(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
 
-/// Returns the positions at which `open` is true.
 fn positions(open: impl Iterator<Item = bool>) -> Vec<usize> {
     let open = open.enumerate().filter(|(_, open)| *open);
     open.map(|(position, _)| position).collect()

@@ -105,7 +105,7 @@ pub struct Approval {
 }
 
 impl Approval {
-    /// Returns when the answer was given; `recorded` is when it was recorded, which is never earlier.
+    /// Returns when the answer was given, at the latest when it was recorded.
     #[must_use]
     pub fn given_at(&self, recorded: Timestamp) -> Timestamp {
         self.at.map_or(recorded, |given| given.min(recorded))

@@ -154,7 +154,7 @@ fn continue_plan(state: &HankweaveState, thread: &ThreadTip<'_>, hank: &Hank) ->
 /// Returns the codon because of which the user has to choose where the next run continues ([`Recovery`](crate::thread::Recovery)): a codon that failed and
 /// blocks, or one that was stopped and whose failure would block.
 ///
-/// After a pause there is nothing to choose, nor if the failure policy of the codon is to retry or to ignore.
+/// After a pause there is nothing to choose, and a stopped codon whose failure policy is to retry or to ignore is attempted again anyway.
 #[must_use]
 pub fn obstacle(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Option<CodonId> {
     match decide(state, hank) {
@@ -226,7 +226,7 @@ fn attempt_again(
         limit,
         falls_back: false,
     };
-    // A replanned run may have left the codon out: it is not attempted again.
+    // A plan that was made again may lack the codon: it is not attempted again.
     let gone = |_| Decision::Blocked(BlockedBy::FailedCodon(failed.codon_id.clone()));
     planned(state, &failed.codon_id).map_or_else(gone, |entry| Decision::Retry(retry(entry)))
 }

@@ -87,7 +87,7 @@ pub fn resume(
     if let Some(source) = source
         && !blocked
     {
-        // The source of a run that ended before its first codon may be a rig-setup checkpoint or a session.
+        // A run that ended before its first codon is continued where it started, which may be at a rig-setup checkpoint or in a session.
         return unused_session(state).unwrap_or_else(|| Resume::Continue(source.clone()));
     }
     let resume = without_gap(thread.resume(blocked), state, thread, hank);

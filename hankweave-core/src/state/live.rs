@@ -71,7 +71,7 @@ impl LiveState {
         self.costs_updated
     }
 
-    /// Applies one recorded event.
+    /// Applies one recorded event: everything of it, or nothing.
     ///
     /// # Errors
     ///

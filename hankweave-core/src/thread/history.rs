@@ -54,7 +54,9 @@ impl ExecutionThread {
         &self,
         state: &'s HankweaveState,
     ) -> impl Iterator<Item = (&'s RunRecord, usize)> {
-        let counting: HashSet<_> = (self.codons.iter())
+        let counting: HashSet<_> = self
+            .codons
+            .iter()
             .map(|entry| (&entry.run_id, entry.codon_index_in_run))
             .collect();
         let own = state.runs.iter().take(runs_of_history(state));

@@ -70,7 +70,7 @@ pub fn undo_of(state: &HankweaveState, id: &str) -> Option<Undo> {
     LoggedOperation::Recorded(operation).undo(state)
 }
 
-/// Returns the rollback that a user can undo by its id, also while a run lives: the newest operation, if it is a rollback, since which no codon has started.
+/// Returns the rollback that a user can undo by its id, also while a run lives: no codon has started since, and the rollback is not itself an undo.
 #[must_use]
 pub fn undoable(state: &HankweaveState) -> Option<&Operation> {
     let log = operations(state).into_iter();

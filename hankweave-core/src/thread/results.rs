@@ -11,7 +11,7 @@ use crate::hank::Results;
 #[cfg(feature = "hanks")]
 use crate::hank::{Hank, prompt::PromptValues};
 
-/// Returns the values that the prompts of the next codons may contain, in the workspace `root`.
+/// Returns the values that the prompts and other texts of the next codons may contain, in the workspace `root`.
 #[cfg(feature = "hanks")]
 #[must_use]
 pub fn prompt_values(root: &Path, hank: &Hank, state: &HankweaveState) -> PromptValues {

@@ -141,7 +141,7 @@ impl ExecutionThread {
         if self.again()?.after_codon.is_some() {
             return None;
         }
-        // Before a fresh run no codon has to have ended: older runs belong to another history.
+        // A fresh run starts at the beginning: older runs belong to another history.
         let run = state.run(&self.codons.first()?.run_id)?;
         run.starting_conditions.source()?;
         let plan = &state.execution_plan;

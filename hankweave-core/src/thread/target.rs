@@ -212,7 +212,6 @@ fn only(targets: Vec<ContinuationSource>, prefix: &str) -> Result<ContinuationSo
     }
 }
 
-/// Returns the source after a codon of a run, with the files of `sha`.
 fn after(run: &RunId, codon: &Arc<CodonExecution>, sha: &CheckpointSha) -> ContinuationSource {
     ContinuationSource::after(run, codon.codon_id(), sha.clone())
 }

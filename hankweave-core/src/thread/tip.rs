@@ -69,7 +69,7 @@ impl ThreadTip<'_> {
     #[must_use]
     pub fn has_running_codon(&self) -> bool {
         let is_open = |walked: ThreadItem<'_>| !walked.codon.is_terminal();
-        // Only the last codon of the newest run can be open, so the others of that run are skipped.
+        // In the newest run only the last codon can be open, so its others are skipped.
         let mut older = self.codons();
         older.skip_run();
         self.newest().is_some_and(is_open) || older.any(is_open)

@@ -15,7 +15,7 @@ use crate::id::{CodonId, RunId};
 #[derive(Debug, Clone)]
 pub struct ThreadCodons<'a> {
     state: &'a HankweaveState,
-    /// The runs by id; made when the walk leaves the newest run.
+    /// The runs by id; made when the walk leaves its first run.
     by_id: Option<HashMap<&'a RunId, &'a RunRecord>>,
     visited: HashSet<&'a RunId>,
     /// The run that the walk is in, and the number of its codons, from the first on, that are still to come.
@@ -76,7 +76,7 @@ impl<'a> ThreadCodons<'a> {
         self.visited.len()
     }
 
-    /// Skips the other codons of the run that the walk is in.
+    /// Skips the rest of the run that the walk is in.
     pub(super) fn skip_run(&mut self) {
         if let Some((run, left)) = self.current {
             self.passed += left;

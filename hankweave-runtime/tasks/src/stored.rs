@@ -18,7 +18,6 @@ pub(crate) fn integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Converts a signed integer back.
 pub(crate) fn natural(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
@@ -85,7 +84,6 @@ impl StoredTask {
         })
     }
 
-    /// Returns the row with these column values.
     pub(crate) fn row(self) -> TxResult<TaskRow> {
         let record = serde_json::from_str(&self.record);
         Ok(TaskRow {
@@ -117,7 +115,6 @@ pub(crate) struct StoredHeld {
 }
 
 impl StoredHeld {
-    /// Returns the lock with these column values.
     pub(crate) fn lock(self) -> TxResult<HeldLock> {
         let mode = match self.mode.as_str() {
             "exclusive" => LockMode::Exclusive,

@@ -126,7 +126,6 @@ impl Reducer<'_> {
         })
     }
 
-    /// Sets the number of messages.
     pub(super) fn count_messages(
         &mut self,
         record: RecordPosition,
@@ -183,7 +182,7 @@ impl Reducer<'_> {
 
     /// Records a rig-setup checkpoint (STATE-30).
     ///
-    /// All other checkpoints of a codon are in the metadata of the transition that ends it, so they are ignored here.
+    /// Other checkpoints, and those of a codon that has ended, are ignored: they are in the metadata of the transition that ends the codon.
     pub(super) fn record_checkpoint(
         &mut self,
         record: RecordPosition,

@@ -48,7 +48,7 @@ impl Applied {
     };
 }
 
-/// Applies one event that is recorded at `at`.
+/// Applies one event that is recorded at `at`: everything of it, or nothing.
 ///
 /// The time that this takes does not depend on the length of the history: `index` finds the run and the codon, and only these two are changed.
 ///

@@ -132,7 +132,7 @@ impl Reducer<'_> {
         }
     }
 
-    /// Records a cleanup; a second record of it is refused (RUN-23).
+    /// Records a cleanup once (RUN-23).
     pub(super) fn record_operation(&mut self, operation: &Operation) -> Result<Applied, Rejected> {
         if let Some(open) = self.index.live_codon(self.state) {
             return Err(still_open(open));

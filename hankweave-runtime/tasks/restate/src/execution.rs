@@ -49,7 +49,7 @@ pub(crate) struct RestateExecution {
 
 /// A worker that has the task.
 struct ActiveWorker {
-    /// Task of the worker. Must stand before `report`: fields are dropped in their order, and dropping `report` first would tell a living worker that
+    /// The running worker. Must stand before `report`: fields are dropped in their order, and dropping `report` first would tell a living worker that
     /// its report is recorded.
     handle: AbortOnDropHandle<Result<WorkerSummary, TaskError>>,
     coordinator: Arc<Memory>,
@@ -77,7 +77,7 @@ impl RestateExecution {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost: an await that was dropped is repeated by the next call.
+    /// Nothing is lost: the state changes between the awaits, and the next call repeats an await that was dropped.
     pub(crate) async fn next(&mut self, kept: &RestateTask) -> Result<DurableStep, Interrupted> {
         loop {
             if let Some(step) = self.unrecorded(kept).await? {
@@ -177,7 +177,7 @@ impl RestateExecution {
         Ok(())
     }
 
-    /// Returns why a worker has ended though the task has not; Restate retries after this error (TASK-119).
+    /// Returns why a worker has ended though the task has not. Restate calls again, later when the remote does not answer (TASK-119).
     fn why_ended(&self, kept: &RestateTask) -> Interrupted {
         match (self.engine.shutdown.cause(), kept.not_fetched()) {
             (Some(_), _) => Interrupted::Stopping,

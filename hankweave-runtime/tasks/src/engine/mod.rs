@@ -141,7 +141,7 @@ pub(crate) trait Tx: Send {
         name: &str,
         read_set: ReadSet<'_>,
     ) -> impl Future<Output = TxResult<ResourceView>> + Send;
-    /// Like `see`, but returns `None` if another transaction has the resource at this moment.
+    /// Like `read_view`, but returns `None` if another transaction has the resource at this moment.
     fn read_view_if_free(
         &mut self,
         name: &str,

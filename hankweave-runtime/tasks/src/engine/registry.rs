@@ -270,7 +270,7 @@ impl Transaction for RegistryChange {
             }
             #[cfg(test)]
             Fencing::Skipped => {
-                // A token that `row.change` does not refuse either.
+                // `row.change` refuses a token that is older than the row's.
                 let token = self.token.max(row.fencing_token);
                 row.change(
                     &Self {

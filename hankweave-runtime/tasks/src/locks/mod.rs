@@ -149,7 +149,6 @@ impl Locks {
         }
     }
 
-    /// Makes one attempt.
     async fn attempt(
         &self,
         request: &LockRequest,
@@ -213,7 +212,7 @@ impl Locks {
             return None;
         }
         let pause = request.tries.wait_after(failed)?;
-        // A random byte, from -1 to 1.
+        // The byte becomes a number from -1 to 1.
         let [random, ..] = self.0.ids.secret();
         let deviation = (f64::from(random) / 127.5 - 1.0) * request.jitter.clamp(0.0, 1.0);
         Some(if request.jitter > 0.0 {

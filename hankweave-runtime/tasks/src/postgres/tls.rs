@@ -103,11 +103,11 @@ fn client(check: CertificateCheck, root: Option<&str>) -> Result<ClientConfig, S
         .with_no_client_auth())
 }
 
+/// Returns the trusted authorities: those of the system, or those in the file `root`.
 #[expect(
     clippy::disallowed_methods,
     reason = "the file is the user's, read once before there is a registry"
 )]
-/// Returns the trusted authorities: those of the system, or those in the file `root`.
 fn roots(root: Option<&str>) -> Result<RootCertStore, String> {
     let mut store = RootCertStore::empty();
     match root {

@@ -169,7 +169,7 @@ impl<'a> PostgresTx<'a> {
         error.into()
     }
 
-    /// Sends the queued writes, and then the statement `last` unless it is empty. `last` is a commit, so the transaction has ended after it.
+    /// Sends the queued writes, and then `last`: a commit, after which the transaction has ended, or nothing.
     async fn flush(&mut self, last: &'static str) -> TxResult<()> {
         if !self.connection.is_open() {
             return Ok(());

@@ -106,7 +106,7 @@ fn prepare(
 }
 
 /// Returns the lease time of the machine's start, which the first process of a boot records (TASK-100). It is derived from the wall time, or from
-/// the latest time in the registry if that is later. `None` if the system has no id for a boot.
+/// the latest time in the registry if that is later. `None` if the system has no id or no clock of a boot.
 fn start_of_boot(connection: &mut Connection, clock: &dyn Clock) -> rusqlite::Result<Option<Timestamp>> {
     let Some(boot) = clock.boot_id() else {
         return Ok(None);

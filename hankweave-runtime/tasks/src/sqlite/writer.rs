@@ -18,7 +18,6 @@ pub(super) const MOST_AT_ONCE: usize = 256;
 
 /// Operation in the queue, whatever its output.
 pub(super) trait WriterJob: Send {
-    /// Whether the operation may write.
     fn writes(&self) -> bool;
     /// Performs the operation and stores its result, also a refusal. An error means that the whole transaction failed.
     fn perform(&mut self, tx: &mut SqliteTx<'_>) -> TxResult<()>;

@@ -214,7 +214,7 @@ fn fetched_note(fetched: &FetchedRun) -> String {
     text
 }
 
-/// Background task that pushes a run after each start or end of a codon.
+/// Background task that pushes a run whenever a codon has started or completed.
 #[derive(Debug)]
 pub(super) struct BackgroundPush {
     target: PushTarget,
@@ -229,10 +229,10 @@ pub(super) struct BackgroundPush {
     task: AbortOnDropHandle<()>,
 }
 
-/// What the background task has to push.
+/// Reason for the next push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PushDue {
-    /// The present record. Each change of the number, of started and completed codons, requests a push.
+    /// Number of codons that have started or completed.
     Codons(u64),
     /// The run has ended.
     Last,

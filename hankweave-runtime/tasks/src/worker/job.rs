@@ -327,7 +327,8 @@ impl Job {
         Some(row)
     }
 
-    /// Stops the run in order, if there is one, and writes its last events into `log`. Returns how the run ended; `None` if there was no run.
+    /// Stops the run in order, if there is one, and writes its last events into `log`. Returns how the run ended; `None` if there was no
+    /// run, or it could not be stopped.
     async fn stop_run(&mut self, log: Option<&mut TaskLog>) -> Option<ProcessExit> {
         let mut run = self.run.take()?;
         let stopped = run.stop(self.worker.options.grace).await;
