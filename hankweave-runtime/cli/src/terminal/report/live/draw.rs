@@ -112,7 +112,6 @@ fn write_dim(text: &mut SafeText, line: fmt::Arguments<'_>) -> fmt::Result {
     writeln!(text)
 }
 
-/// Writes the line of the running codon.
 fn write_current(
     view: &RunView,
     current: &CurrentAttempt,
