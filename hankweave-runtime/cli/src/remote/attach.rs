@@ -88,7 +88,7 @@ fn attach_whole_screen(target: RunAddress, execution: Option<&Path>) -> Result<E
     ended_failure(&ended, hints.as_ref()).map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-/// Describes the end of a run whose last events did not arrive, by its recorded state, with the command that shows how to continue.
+/// Returns how a run ended whose last events did not arrive, by its recorded state, with the command that shows how to continue.
 fn end_without_events(hints: &HintCommands) -> String {
     let state = crate::state::read_execution(hints.execution()).ok();
     let newest = state.as_ref().and_then(|state| state.runs.front());
@@ -159,7 +159,7 @@ async fn follow(
     // A live region needs the keyboard even if no key commands the run: keys that the terminal echoes would shift the region.
     let is_live = !global.json() && !global.quiet && is_drawable();
     let keyboard = (control || is_live).then(Keyboard::of_stdin).flatten();
-    // How to answer a question of the run where its keys do not; `None` where they do.
+    // Words on how to answer a question of the run; `None` if the keys of this terminal answer.
     let how_to_answer = (!control || keyboard.is_none()).then(|| match (control, hints) {
         (true, _) => "approve, or deny REASON, answers".to_owned(),
         (false, Some(hints)) => format!(

@@ -16,7 +16,7 @@ pub(super) enum AttachInput {
     Command(Command),
     /// A command that changes files and has to be confirmed.
     Careful(Command),
-    /// Roll back to the checkpoint whose SHA begins like this. The run does not accept so short a prefix; the caller looks up the SHA.
+    /// Roll back to the checkpoint whose SHA begins like this: too short for the run to accept, so the caller looks up the SHA.
     BackTo(String),
     Detach,
     Unknown,

@@ -1,4 +1,4 @@
-//! `hankweave sentinel`: `test` shows when a sentinel would have acted in a recorded run, `convert` rewrites files for the older system.
+//! `hankweave sentinel`: `test` shows when a sentinel would have acted in a recorded run, `convert` rewrites files of the older system.
 //!
 //! `test` reads the sentinel here, [`rehearsal`] feeds it the journal, and [`asked`] prints each action.
 

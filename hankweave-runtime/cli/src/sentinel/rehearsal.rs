@@ -1,5 +1,5 @@
-//! A sentinel that is fed a recorded journal instead of a live run (SENT-12): it is loaded when the agent of a codon starts and acts on what it has
-//! collected at the end of the codon, as in a run. Time passes as the recorded events say.
+//! A sentinel that is fed a recorded journal instead of a live run (SENT-12): it is loaded when the agent of a codon starts, and acts at the end of
+//! the codon on what is left, as in a run. Time passes as the recorded events say.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -20,17 +20,14 @@ use crate::recorded::LineSink;
 use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::report::counted;
 
-/// The sentinel on its way through the journal.
 pub(super) struct Rehearsal<'a> {
     config: &'a SentinelConfig,
     /// Codon to watch; `None` for all codons. The configured id of a codon in a loop selects all its iterations.
     wanted: Option<&'a CodonId>,
     output: RehearsalOutput<'a>,
-    /// Codon that the sentinel is loaded for now.
     watched: Option<WatchedCodon>,
     /// Number of codons watched until now.
     codons: usize,
-    /// Number of times that the sentinel acted.
     firings: usize,
     /// Types of the events that the sentinel got, for the hint after a mistyped type.
     kinds: BTreeSet<String>,
@@ -86,7 +83,7 @@ impl<'a> Rehearsal<'a> {
         self.codons == 0
     }
 
-    /// Returns the error for a selected codon that the journal does not have.
+    /// Returns the error for a selected codon whose agent has not started in the journal.
     pub(super) fn nothing_of(self, codon: &CodonId) -> CliError {
         let others: Vec<String> = self.others.into_iter().collect();
         let hint = match others.is_empty() {
@@ -165,7 +162,7 @@ impl<'a> Rehearsal<'a> {
         }
     }
 
-    /// Lets the sentinel act for each interval that has passed by `now`, with the time at which it passed.
+    /// Lets the sentinel act on collected events that have become due by `now`, at the time at which they did.
     fn act_on_timers(&mut self, now: Timestamp) -> io::Result<()> {
         while let Some(watched) = self.watched.as_mut().filter(|watched| !watched.waits_for_end) {
             let due = watched.engine.due().map(|due| (due, watched.since.after(due)));

@@ -78,7 +78,7 @@ fn install(global: &Global, args: &ServiceInstallArgs) -> Result<ExitCode, CliEr
     Ok(ExitCode::SUCCESS)
 }
 
-/// Puts together the unit and its name; writes nothing.
+/// Puts together the unit and its name.
 fn plan_unit(args: &ServiceInstallArgs, run: &RunArgs) -> Result<(Unit, String), CliError> {
     let loaded = load_hank(&args.dir)?;
     if loaded.problems.has_errors() {
@@ -150,7 +150,7 @@ fn variables(names: &[String]) -> Result<Vec<(String, String)>, CliError> {
     values.collect()
 }
 
-/// Refuses a machine on which no systemd takes units of this user; the hint is a line for cron.
+/// Refuses a machine on which no systemd takes units of this user; the hint is a line for cron, which starts the run there instead.
 fn check_systemd(unit: &Unit) -> Result<(), CliError> {
     let Err(why) = systemctl(&["show-environment"]) else {
         return Ok(());
@@ -329,7 +329,7 @@ fn uninstall(global: &Global, execution: &Path) -> Result<ExitCode, CliError> {
             CliError::new(CliErrorKind::Input, message).hint("`hankweave service status` lists the services")
         );
     }
-    // A systemd that cannot be reached runs nothing, so a failure does not keep the files.
+    // A systemd that cannot be reached runs nothing, so the files are removed without its help.
     let disabled = systemctl(&["disable", "--now", "--", &name]);
     fs::remove_file(&file).map_err(io_failure("remove", &file))?;
     match fs::remove_file(&environment) {

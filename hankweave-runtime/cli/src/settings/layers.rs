@@ -1,6 +1,6 @@
 //! Value and source of each setting (HANK-57). The first of these that has the setting wins: command line, variable, `overrides` of the hank,
 //! hankweave.json of the folder, that of the user, default. The total budget is an exception: of the three files the lowest limit wins, so that none
-//! raises another.
+//! raises another (HANK-30).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub(crate) enum SettingSource {
     Default,
 }
 
-/// Every setting with its value and the source of that.
+/// Every setting with its value and the source of the value.
 #[derive(Debug)]
 pub(crate) struct Configuration {
     settings: BTreeMap<Setting, (Option<SettingValue>, SettingSource)>,

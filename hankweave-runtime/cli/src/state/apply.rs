@@ -70,15 +70,12 @@ struct ApplyReport<'a> {
 
 #[derive(Serialize)]
 struct ApplyOutcome {
-    /// Position of the event, from 0.
     index: usize,
     /// `applied` or `rejected`.
     outcome: &'static str,
-    /// Kind of the rejection.
     kind: Option<&'static str>,
     /// Fields of the event that caused the rejection.
     fields: Vec<String>,
-    /// Reason for the rejection.
     message: Option<String>,
 }
 

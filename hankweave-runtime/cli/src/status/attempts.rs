@@ -31,7 +31,7 @@ pub(crate) struct AttemptTotals {
     pub(crate) has_lost_time: bool,
 }
 
-/// What is known about the open codon of a directory, which has at most one.
+/// Facts about the open codon of a directory, which has at most one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpenCodon {
     /// A process works on it.

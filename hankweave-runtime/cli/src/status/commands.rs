@@ -457,7 +457,7 @@ impl StatusView<'_> {
         self.state.pending_rollback.is_some() && matches!(self.changes.resume, Some(Resume::Again(_)))
     }
 
-    /// Returns the plain command of the next run, or of the task's next attempt.
+    /// Returns the command of the next run, with used-up limits raised, or of the task's next attempt.
     pub(super) fn next_run_command(&self) -> String {
         match &self.task {
             Some(task) => task.resume_command(self.patience()),
@@ -499,7 +499,7 @@ impl StatusView<'_> {
         }
     }
 
-    /// Describes where the plain command of the next run continues after `id` has not completed, and what it asks and undoes before that.
+    /// Describes where the next run, without `--recover`, continues after `id` has not completed, and what it asks and undoes before that.
     fn recovery_words(&self, id: &CodonId) -> String {
         let does = self.default_recovery_words(id);
         // After a rollback the target was chosen already.
@@ -550,7 +550,7 @@ impl StatusView<'_> {
             .limit()
             .filter(|_| paused == Some(InterruptedBy::UsageLimit))?;
         let left = Some(ends_at.since(self.now)).filter(|left| !left.is_zero())?;
-        // Where the hank would fall back there is no such retry, but a run with another agent than that of the hank waits all the same.
+        // No such retry is decided if the hank would fall back, but a run with another agent than that of the hank waits all the same.
         let waited = match &self.decision {
             Some(Decision::Retry(retry)) => retry.limit.map(|limit| limit.waited),
             _ => None,
@@ -558,7 +558,7 @@ impl StatusView<'_> {
         Some(waited.unwrap_or_default().saturating_add(left))
     }
 
-    /// Returns the larger total limits that the next run needs because the last run paused at its total; empty if it needs none.
+    /// Returns the larger total limits with which the next run continues if its total is used up; empty if nothing is used up.
     pub(super) fn raised_limits(&self) -> Ceiling {
         let used = CeilingUse::of(self.next_total(), self.state);
         let (more, own) = (used.more(), self.own_total().unwrap_or_default());

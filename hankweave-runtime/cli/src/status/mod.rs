@@ -158,7 +158,7 @@ pub(crate) fn patience(execution: &Path) -> Option<Duration> {
     of_run(execution, None, |view, _| view.patience())
 }
 
-/// Returns what the live run of an execution directory waits for, if it waits for a time to run a codon again.
+/// Returns what the live run of an execution directory waits for, if it waits for the time at which a codon is run again.
 pub(crate) fn waiting(execution: &Path) -> Option<String> {
     of_run(execution, None, |view, run| {
         view.retry().map(|_| view.outlook(run))
@@ -275,8 +275,8 @@ pub(crate) fn drawn(execution: &Path, task: Option<OwningTask>) -> Result<RunVie
     Ok(view.drawn)
 }
 
-/// Status of an execution directory and its newest run, which the command prints (CLI-14). [`whole`](Self::whole) fills all fields; without it
-/// those that need the journal or the checkpoints are empty.
+/// Status of an execution directory and its newest run, which the command prints (CLI-14). [`whole`](Self::whole) fills all fields, [`of`](Self::of)
+/// only those that need neither the journal nor the checkpoints.
 pub(crate) struct StatusView<'a> {
     pub(crate) state: &'a HankweaveState,
     pub(crate) thread: &'a ExecutionThread,
@@ -305,7 +305,7 @@ pub(crate) struct StatusView<'a> {
     own_ceiling: Option<Ceiling>,
     /// Time at which the view was made.
     now: Timestamp,
-    /// The newest codon, if it has ended and its results or its archive are not finished.
+    /// The newest codon, if it has completed and what follows its end, such as copies of its results, is not done.
     unfinished: Option<CodonId>,
     /// The newest budget summary.
     budget: Option<Event>,
@@ -774,7 +774,7 @@ fn last_check_line(
     })
 }
 
-/// Returns the newest codon, if a note in the directory says that its results or its archive are not finished.
+/// Returns the newest codon, if it has completed and a note in the directory says that what follows its end is not done.
 fn unfinished(execution: &Path, thread: &ExecutionThread) -> Option<CodonId> {
     let dir = ExecutionDir::new(execution.to_owned());
     let newest = thread.codons.first().filter(|_| !thread.has_running_codon)?;

@@ -1,6 +1,4 @@
 //! `hankweave task cancel`, `approve`, `deny`, `resume`, `complete`, `detach` and `delete`: steps of tasks that a user takes.
-//!
-//! Most take several tasks and go through [`for_each`]; the longest is `resume` ([`resume_one`]).
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -365,8 +363,8 @@ async fn start_anew(registry: &Registry, id: &TaskId) -> Result<TaskRow, CliErro
     noted.map_err(|error| registry.failure(&error))
 }
 
-/// Refuses a budget in dollars that the hank of the task cannot have, as `task create` does (HANK-28): one that gives a hank without mistakes a
-/// mistake. A hank that cannot be read here is left to the worker.
+/// Refuses a budget in dollars that the run of the task could not keep to, as `task create` does (HANK-28): only with this budget the hank has mistakes.
+/// A hank that cannot be read here is left to the worker.
 async fn refuse_uncounted(registry: &Registry, id: &TaskId, args: &TaskResumeArgs) -> Result<(), CliError> {
     let row = registry.task(id).await?;
     let Ok(mut spec) = TaskSpec::read(row.record.metadata()) else {
@@ -376,12 +374,12 @@ async fn refuse_uncounted(registry: &Registry, id: &TaskId, args: &TaskResumeArg
         let settings = settings_of_run(&spec.hank, &spec.arguments).ok()?;
         load_planned(&spec.hank, &settings).ok()
     };
-    let is_new_mistake_possible =
+    let was_usable =
         args.max_cost.is_some() && planned(&spec).is_some_and(|hank| !hank.problems.has_errors());
     for (name, value) in &args.limits() {
         spec.set_option(name, value);
     }
-    match planned(&spec).filter(|hank| is_new_mistake_possible && hank.problems.has_errors()) {
+    match planned(&spec).filter(|hank| was_usable && hank.problems.has_errors()) {
         Some(hank) => Err(hank_with_mistakes(&hank)),
         None => Ok(()),
     }
@@ -467,7 +465,7 @@ fn needed_beyond(registry: &Registry, row: &TaskRow, args: &TaskResumeArgs) -> O
     })
 }
 
-/// Refuses limits that are spent already, with a command that raises them enough.
+/// Refuses limits that are spent already, with the command that raises them enough.
 fn refuse_spent_limits(
     registry: &Registry,
     id: &TaskId,
@@ -582,7 +580,7 @@ pub(super) async fn complete(
         Ok(()) => registry.lifecycle.take(id, &step).await,
         Err(refused) => Err(refused),
     };
-    // The status after a refusal: a task that is not running can be taken by hand first.
+    // After a refusal: a task with one of these statuses can be taken by hand first.
     let is_free = matches!(
         registry.task(id).await?.record.status(),
         TaskStatus::Pending | TaskStatus::Failed | TaskStatus::Cancelled

@@ -85,7 +85,7 @@ pub(super) fn print_hint(text: &str) {
     print_stderr(lines.iter().map(|line| format!("{line}\n")).collect::<String>());
 }
 
-/// Refuses a task that comes after one that does not exist. Called first, because every id that is tried would fail of that.
+/// Refuses a task that comes after one that does not exist, before ids are tried in vain.
 async fn check_earlier(registry: &Registry, after: &[TaskId]) -> Result<(), CliError> {
     for id in after {
         registry.task(id).await?;

@@ -60,7 +60,7 @@ pub(super) struct CountedAttempts {
 }
 
 impl CountedAttempts {
-    /// Adds the cost so far to the open attempt.
+    /// Adds the cost so far to the last attempt, if it is open or lost its worker.
     pub(super) async fn of(registry: &Registry, row: &TaskRow, mut attempts: Vec<TaskExecution>) -> Self {
         let so_far = cost_so_far(registry, row).await.unwrap_or_default();
         // If the last attempt lost its worker, the files here may know more of its cost than was noted when the task was requeued.

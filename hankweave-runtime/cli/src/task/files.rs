@@ -1,5 +1,5 @@
-//! `hankweave task checkpoint`, `restore` and `recover`: copies of a task's own files (state, log and decisions), not of its workspace. Each works under
-//! the lock of the task.
+//! `hankweave task checkpoint`, `restore` and `recover`: copies of a task's own files (state, log and decisions), not of its workspace. Changes are
+//! made under the lock of the task.
 
 use std::process::ExitCode;
 

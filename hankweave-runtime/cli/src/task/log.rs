@@ -88,7 +88,6 @@ async fn add_steps_of_others(
     Ok(())
 }
 
-/// Returns the last `limit` items.
 fn newest<T>(all: &[T], limit: usize) -> &[T] {
     &all[all.len().saturating_sub(limit)..]
 }

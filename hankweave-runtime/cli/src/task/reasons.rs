@@ -70,7 +70,7 @@ pub(crate) fn reason(row: &TaskRow) -> Option<String> {
 /// Adds the priority of a task that waits for a worker, and the budget that was set for one which has not ended.
 fn with_budget(row: &TaskRow, reason: Option<String>) -> Option<String> {
     let budget = set_budget(row).filter(|_| !has_ended(row.record.status()));
-    // Workers take pending tasks in the order of their priority, which is of no use afterwards.
+    // Workers take only pending tasks in the order of their priority.
     let is_ordered = row.priority != 0 && row.record.status() == TaskStatus::Pending;
     let priority = is_ordered.then(|| format!("priority {}", row.priority));
     let parts: Vec<String> = reason
@@ -162,7 +162,7 @@ pub(super) fn needed_budget(row: &TaskRow) -> Option<NeededBudget> {
     }
 }
 
-/// Returns why each of these tasks has failed, asks or waits, also for earlier tasks or an absent worker.
+/// Returns why each of these tasks has failed, asks or waits, with the status of earlier tasks, and whether its worker is absent.
 pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec<Option<String>>, CliError> {
     let holders = TaskHolders::of(registry, rows).await?;
     let mut earlier = EarlierTasks::new(registry, rows);

@@ -1,5 +1,4 @@
-//! `hankweave task show`: all that is known of a task, from the registry, the task's own files and the record in its workspace; `--report` and
-//! `--decisions`.
+//! `hankweave task show`: all that is known of a task, from the registry, the task's own files and the record in its workspace; and `task decisions`.
 
 use std::path::Path;
 use std::process::ExitCode;

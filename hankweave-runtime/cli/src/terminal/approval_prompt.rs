@@ -19,7 +19,6 @@ pub(crate) const KEYS: &str = "y approves, n denies and ends the run";
 /// Open question, and the keys typed since it was asked.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ApprovalPrompt {
-    /// The open question; `None` if there is none.
     asked: Option<AskedApproval>,
     /// The question in words.
     words: String,

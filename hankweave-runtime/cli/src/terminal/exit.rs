@@ -149,7 +149,7 @@ impl CliError {
     }
 }
 
-/// Breaks a text between words to fit the terminal. `before` is what the caller prints in front of the text.
+/// Breaks a text between words, where a terminal would break it anywhere. `before` is what the caller prints in front of the text.
 fn broken(text: &str, before: &str, columns: Option<usize>) -> String {
     let Some(columns) = columns else {
         return text.to_owned();

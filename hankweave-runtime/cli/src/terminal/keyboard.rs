@@ -44,7 +44,7 @@ impl Keyboard {
         Some(Self { before, keys })
     }
 
-    /// Sets the terminal back to how it was before, until [`again`](Self::again), because a shell may not do so itself.
+    /// Gives the terminal back its modes from before, until [`again`](Self::again), because some shells do not set them themselves.
     pub(crate) fn lend(&self) {
         set(&self.before);
     }

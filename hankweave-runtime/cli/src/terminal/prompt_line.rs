@@ -17,7 +17,7 @@ use crate::terminal::wrap::wrap;
 pub(crate) enum PromptForm {
     /// Drawn at the foot of the terminal.
     Foot,
-    /// As lines. The prompt prints only a question that is open at its start; later ones are printed by the report, after the events before them.
+    /// Printed as lines. The prompt prints only a question that is open at its start; the report prints later ones, after the events before them.
     Lines,
     /// Not shown; keys still answer.
     Silent,

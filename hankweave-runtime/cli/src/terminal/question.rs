@@ -135,7 +135,7 @@ fn taken_back(files: &RestorePlan) -> String {
     }
 }
 
-/// Returns the possible choices, with the default first if that is the crash point.
+/// Returns the choices without the impossible ones; the crash point is the first if it is the default.
 fn offers(trouble: &UnfinishedCodon, files: Option<&RestorePlan>) -> Vec<RecoveryOption> {
     let codon = &trouble.codon;
     let kept = match trouble.crashed {

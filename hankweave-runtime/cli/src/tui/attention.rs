@@ -14,7 +14,6 @@ use crate::terminal::suspended_run::SuspendedRun;
 pub(super) struct Viewer {
     /// Name of this client at the server.
     pub(super) client: String,
-    /// Whether the token of this client may command the run.
     pub(super) may_command: bool,
     /// Suspension of the run, if it is suspended.
     pub(super) suspended: Option<SuspendedRun>,

@@ -174,13 +174,11 @@ pub(crate) async fn watch(client: &mut Client, mut context: TuiContext) -> io::R
 #[derive(Debug)]
 enum ActionResult {
     Nothing,
-    /// Message for the user.
     Said(String),
     /// Name of a file, and the lines of its differences.
     Compared(String, Vec<String>),
 }
 
-/// State of the screen.
 struct App {
     model: RunModel,
     view: View,
@@ -276,7 +274,7 @@ impl App {
         false
     }
 
-    /// Sends a command, and shows its outcome once that arrives.
+    /// Sends a command, and shows its outcome if that arrives before the connection ends.
     fn send(&mut self, command: Command) {
         let is_list = matches!(command, Command::CheckpointList { .. });
         let (commands, words) = (self.commands.clone(), self.context.words);

@@ -22,7 +22,6 @@ pub(super) struct Ring {
     lines: VecDeque<TranscriptRow>,
     /// Length of all lines together.
     bytes: usize,
-    /// Number of dropped lines.
     dropped: usize,
 }
 

@@ -1,5 +1,5 @@
-//! What the screen shows of a run: the chosen part, its scroll position, and what lies in front of it; and the effect of keys on these. A key's command
-//! for the run is returned, not sent.
+//! Visible part of a run on the screen, its scroll position and its overlay, and the effect of keys on these. Pure: a key's command for the run is
+//! returned, not sent.
 
 use hankweave_core::cost::Usd;
 use hankweave_core::time::Timestamp;
@@ -62,7 +62,7 @@ pub(super) enum Overlay {
     Differences(String, Vec<String>, usize),
 }
 
-/// What the caller does after a key.
+/// Action of the caller after a key.
 #[derive(Debug, PartialEq)]
 pub(super) enum ViewAction {
     Nothing,
@@ -74,11 +74,9 @@ pub(super) enum ViewAction {
     Leave,
 }
 
-/// State of the screen apart from the run.
 #[derive(Debug, Default)]
 pub(super) struct View {
     pub(super) part: Pane,
-    /// Overlay in front of the part.
     pub(super) front: Overlay,
     /// The first line of the transcript on the screen; `None` follows its end.
     pub(super) top: Option<usize>,

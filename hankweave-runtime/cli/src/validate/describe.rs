@@ -73,7 +73,7 @@ fn description(
     }
 }
 
-/// Whether hank.json has another codon now than the plan.
+/// Whether hank.json was edited since the plan: one of [`WRITTEN`] differs.
 fn is_changed(planned: &PlannedCodon, config: &CodonConfig) -> bool {
     let written = PlannedCodon::from(config);
     let is_other = |key: &&str| planned.as_json().get(*key) != written.as_json().get(*key);

@@ -44,7 +44,7 @@ pub(super) async fn serve(listener: Option<TcpListener>, page: impl AsyncFn() ->
                 // A client that does not wait for the answer gets none.
                 let _ = timeout(PATIENCE, answer(stream, &page)).await;
             }
-            // As when this process has too many open files; the next attempt comes later.
+            // The system has no more connections for this process now, as with too many open files.
             Err(_) => sleep(PATIENCE).await,
         }
     }

@@ -177,7 +177,6 @@ async fn sweep(world: &World, layers: &TaskLayers) -> Result<(), LayerError> {
     Ok(())
 }
 
-/// Returns the options of a worker, or an error for arguments with which no task could start.
 fn options(args: &WorkerArgs, world: &World) -> Result<WorkerOptions, CliError> {
     let program = world
         .environment

@@ -237,7 +237,7 @@ pub(crate) fn codon_time(
     }
 }
 
-/// Returns the note at the end of a row for a codon that completed at its budget; empty for others.
+/// Returns the note for a codon that completed at its budget, at the end of a row without a line below that says so; empty for others.
 pub(crate) fn budget_note(codon: &CodonSummary) -> &'static str {
     match codon.budget_exceeded {
         Some(_) if codon.status == CodonStatus::Completed => "  budget reached",
@@ -271,7 +271,7 @@ pub(crate) fn at_its_budget(status: CodonStatus, exceeded: BudgetExceeded, is_lo
 pub(crate) struct ColumnTime {
     /// Time that is known; `None` if none is.
     pub(crate) known: Option<Duration>,
-    /// Whether a part is unknown because of a crash.
+    /// A part is unknown because of a crash.
     pub(crate) is_lower_bound: bool,
 }
 

@@ -158,7 +158,7 @@ impl std::fmt::Debug for Listing {
 struct KnownRuns {
     /// Execution directories of the last search, and its time.
     found: Option<(Instant, Arc<FoundDirectories>)>,
-    /// Run of each directory with the stamp of its record; `None` for a record without a run.
+    /// Run of each directory with the stamp of its record; `None` for a record without a run, or that cannot be read.
     drawn: HashMap<PathBuf, (Stamp, Option<DrawnRun>)>,
 }
 

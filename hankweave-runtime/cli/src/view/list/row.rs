@@ -51,17 +51,14 @@ pub(super) struct ListRow {
     /// States of the entries of the plan, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) plan: Vec<&'static str>,
-    /// Number of completed codons.
     pub(super) completed: usize,
-    /// Number of codons of the plan.
     pub(super) planned: usize,
     /// Cost in US dollars; with a `limit` the part that counts against it. Absent if nothing is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) spent: Option<Usd>,
-    /// Whether more was spent than `spent`.
+    /// More was spent than `spent`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) at_least: bool,
-    /// Total budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) limit: Option<Usd>,
     /// Start of its state.
@@ -244,7 +241,6 @@ fn last_name(folder: &str) -> &str {
     folder.rsplit('/').find(|name| !name.is_empty()).unwrap_or(folder)
 }
 
-/// Returns the start of a run's state.
 fn since(view: &RunView) -> Option<Timestamp> {
     match (&view.ask, view.state) {
         (Some(ask), RunState::Asking) => Some(ask.since),

@@ -50,7 +50,7 @@ fn write_all(progress: &LiveProgress, room: ScreenSize, now: Timestamp, text: &m
         .as_ref()
         .filter(|activity| !activities::is_over(activity, now));
     let doing = activity.map(|activity| activities::words(activity, now, (room.columns / 4).min(BAR)));
-    // Two lines are always shown: the running codon, and at the end the line about the whole run.
+    // Two lines are kept: for the running codon and, at the end, for the whole run.
     let left = room.lines.saturating_sub(2);
     let next = coming.len().min(COMING).min(left / 2);
     // The line with the number of further codons.
@@ -112,7 +112,6 @@ fn write_dim(text: &mut SafeText, line: fmt::Arguments<'_>) -> fmt::Result {
     writeln!(text)
 }
 
-/// Writes the line of the running codon.
 fn write_current(
     view: &RunView,
     current: &CurrentAttempt,

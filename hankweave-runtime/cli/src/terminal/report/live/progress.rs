@@ -39,7 +39,6 @@ impl CodonNotes {
     }
 }
 
-/// State of the live view.
 #[derive(Debug, Default)]
 pub(super) struct LiveProgress {
     pub(super) view: RunView,
