@@ -342,7 +342,11 @@ mod tests {
         ),
         (
             "Weekly/Monthly Limit Exhausted. Your limit will reset at 2026-11-27T12:05:49",
-            "2026-11-27T10:06:49Z",
+            "2026-11-27T10:05:50Z",
+        ),
+        (
+            "limit reached, it resets at 2026-11-27T12:05",
+            "2026-11-27T10:06:00Z",
         ),
         (
             "limit reached, \"resetAt\": \"x\", it resets at 2026-11-24T09:30:00+02:00",

@@ -104,21 +104,24 @@ impl RunView {
     /// [`continue_at`](Self::continue_at).
     fn set_tip(&mut self, tip: Option<u64>, history: u64, seq: u64) -> Option<u64> {
         let (counting, unlisted) = self.attempts_up_to(tip);
-        // Where the chain leads to an attempt that is no longer listed, it cannot be followed further: all older attempts of the history count.
-        let counts = |attempt: &AttemptView| {
-            let is_older = attempt.number() < unlisted && attempt.history == history;
-            is_older || counting.contains(&attempt.number())
-        };
+        // Where the chain leads to an attempt that is no longer listed, it cannot be followed further: older attempts of the history count, but for those
+        // that a rollback has undone.
+        let is_older = |attempt: &AttemptView| attempt.number() < unlisted && attempt.history == history;
+        let leads_there = |attempt: &AttemptView| counting.contains(&attempt.number());
         if history != self.history.current {
             self.forget_sums();
         }
         (self.history.tip, self.history.current) = (tip, history);
-        let undone = self.remove_attempts(seq, |attempt| !counts(attempt));
+        let undone = self.remove_attempts(seq, |attempt| !leads_there(attempt) && !is_older(attempt));
         let first = undone.iter().filter_map(|undone| undone.attempt.seq).min();
         let newest = std::mem::take(&mut self.undone.newest);
         let left = std::mem::take(&mut self.history.left);
         let uncounted = newest.into_values().chain(left.into_values());
-        let (counts_again, others): (Vec<_>, Vec<_>) = uncounted.partition(|undone| counts(&undone.attempt));
+        let starts = &self.history.starts;
+        let ended_by_start = |undone: &UndoneAttempt| starts.values().any(|start| start.seq == undone.by);
+        let (counts_again, others): (Vec<_>, Vec<_>) = uncounted.partition(|undone| {
+            leads_there(&undone.attempt) || is_older(&undone.attempt) && ended_by_start(undone)
+        });
         for UndoneAttempt {
             item,
             key,

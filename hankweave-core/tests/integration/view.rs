@@ -977,6 +977,36 @@ fn what_a_rollback_undid_stays_spent_and_an_undo_lets_it_count_again() {
     );
 }
 
+// covers: WIRE-48
+#[test]
+fn what_a_rollback_undid_does_not_count_again_where_more_followed_than_is_listed() {
+    let sha = |digit: char| digit.to_string().repeat(40);
+    let ids: Vec<String> = (0..250).map(|number| format!("c{number}")).collect();
+    let plan: Vec<&str> = ["a", "b"]
+        .into_iter()
+        .chain(ids.iter().map(String::as_str))
+        .collect();
+    let open = || Ending::Open(CodonStatus::Running);
+    let story = Story::new()
+        .plan(&plan)
+        .fresh("r1")
+        .codon("a", Ending::Completed);
+    let story = costs(story.codon("b", open()), "r1", "b", 0.25).run_crashes();
+    let story = rolls_back(story, "r1", Some("a"), &sha('4'));
+    let story = story.continues("r2", "r1", Some("a"), &sha('4'));
+    let story = plan[1..]
+        .iter()
+        .fold(story, |story, id| story.codon(id, Ending::Completed));
+    let story = story.run_completes();
+    let before = fold(&told(&story)).undone.sum();
+    assert_eq!(
+        before.map(|undone| (undone.count, undone.cost)),
+        Some((1, Usd::from_dollars(0.25).unwrap()))
+    );
+    let story = story.continues("r3", "r2", Some("c249"), &sha('5'));
+    assert_eq!(fold(&told(&story)).undone.sum(), before);
+}
+
 // covers: WIRE-48, STATE-50
 #[test]
 fn a_way_back_across_histories_brings_back_exactly_what_led_there() {

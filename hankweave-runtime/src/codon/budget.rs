@@ -5,7 +5,7 @@ use std::time::Duration;
 use hankweave_core::agent::{ExitOutcome, FailureReason, InterruptedBy};
 use hankweave_core::budget::{CodonLimits, Meter};
 use hankweave_core::codon::{
-    BudgetExceeded, Codon, Complete, Completed, Edge, Fail, Failed, LoopCheck, Preparing, Skip, Skipped,
+    BudgetExceeded, Codon, Complete, Completed, Edge, Fail, Failed, Preparing, Skip, Skipped,
 };
 use hankweave_core::hank::OnExceeded;
 
@@ -49,19 +49,20 @@ where
     }
 }
 
-/// Ends a codon whose agent worked until a limit. `own_failure` is an error that the agent met by itself, if any.
+/// Ends a codon whose agent worked until a limit. `own_failure` is an error that the agent met by itself, if any; `of_loop` has what the
+/// check of the loop found, if the codon ends an iteration.
 pub(super) async fn end<S: HasSentinels>(
     codon: &CodonRun<'_>,
     running: Codon<S>,
     exit: &ExitOutcome,
     (exceeded, own_failure): (BudgetExceeded, Option<FailureReason>),
-    loop_check: Option<LoopCheck>,
+    of_loop: EndDetails,
 ) -> StageResult<CodonEnd>
 where
     Complete: Edge<S, To = Completed>,
     Fail: Edge<S, To = Failed>,
 {
-    let notes = EndDetails::of_budget(exceeded).with_check(loop_check.clone());
+    let notes = of_loop.clone().with_budget(exceeded);
     let reason = match codon.limits.consequence(&exceeded) {
         OnExceeded::Complete => match own_failure {
             None => return complete(codon, running, exit, notes).await,
@@ -76,7 +77,7 @@ where
                     codon
                         .remarks
                         .extend(over_its_loop(&exceeded, exit.usage.lower_bound));
-                    EndDetails::default().with_check(loop_check)
+                    of_loop
                 }
                 false => notes,
             };

@@ -42,14 +42,14 @@ pub(super) struct EndDetails {
 
 impl EndDetails {
     pub(super) fn of_budget(exceeded: BudgetExceeded) -> Self {
-        Self {
-            budget_exceeded: Some(exceeded),
-            ..Self::default()
-        }
+        Self::default().with_budget(exceeded)
     }
 
-    pub(super) fn with_check(self, loop_check: Option<LoopCheck>) -> Self {
-        Self { loop_check, ..self }
+    pub(super) fn with_budget(self, exceeded: BudgetExceeded) -> Self {
+        Self {
+            budget_exceeded: Some(exceeded),
+            ..self
+        }
     }
 
     fn add_to(&self, mut event: StateEvent, took: Duration) -> StateEvent {

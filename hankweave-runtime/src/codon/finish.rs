@@ -67,22 +67,19 @@ where
         let notes = exceeded.map(EndDetails::of_budget).unwrap_or_default();
         return Err(codon.fail_with(running, exit_code(exit), reason, notes).await);
     }
-    if let Some(exceeded) = work.exceeded(&exit.usage) {
-        return budget::end(
-            codon,
-            running,
-            exit,
-            (exceeded, work.own_failure),
-            work.loop_check,
-        )
-        .await;
+    let exceeded = work.exceeded(&exit.usage);
+    let of_loop = EndDetails {
+        loop_check: work.loop_check,
+        loop_stall: work.loop_stall,
+        ..EndDetails::default()
+    };
+    if let Some(exceeded) = exceeded {
+        return budget::end(codon, running, exit, (exceeded, work.own_failure), of_loop).await;
     }
     let code = i64::from(exit.exit.code());
     let details = |context_exceeded| EndDetails {
         context_exceeded: context_exceeded && codon.completes_at_full_context(),
-        loop_check: work.loop_check.clone(),
-        loop_stall: work.loop_stall.clone(),
-        ..EndDetails::default()
+        ..of_loop
     };
     match exit.verdict.clone() {
         Verdict::Success => complete(codon, running, exit, details(work.context_was_full)).await,

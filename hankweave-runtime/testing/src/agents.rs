@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use crate::extent::{TESTS, is_full};
+
 /// The versions that the tests were written against.
 const CLAUDE_PACKAGE: &str = "@anthropic-ai/claude-code";
 const CLAUDE_VERSION: &str = "2.1.329";
@@ -277,12 +279,9 @@ pub(crate) fn restate_server() -> Result<PathBuf, Skip> {
     Ok(program)
 }
 
-/// Set to `full` by `.ci/run`: programs of others are installed and driven, which takes longer than all other tests.
-const TESTS: &str = "HANKWEAVE_TEST";
-
 /// Installs a package. Several test programs may ask at the same time: a lock file makes one of them install and the others wait.
 fn install_package_in(folder: &str, package: &str, version: &str) -> Result<PathBuf, Skip> {
-    if std::env::var_os(TESTS).is_none_or(|tests| tests != "full") {
+    if !is_full() {
         return Err(Skip(format!(
             "{package} is installed and driven with {TESTS}=full"
         )));

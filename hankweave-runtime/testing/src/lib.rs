@@ -11,6 +11,7 @@
 //! - [`postgres`]: a PostgreSQL server of their own;
 //! - [`restate`]: a Restate server of their own, and a balancer in front of several workers;
 //! - [`pty`]: a terminal that a test can close while a program uses it;
+//! - [`swept`]: the moments of a sweep, fewer in a quick test run;
 //! - [`TinyDisk`]: a file system that is too small;
 //! - [`processes`]: the processes that a test has left running.
 
@@ -18,6 +19,7 @@ pub mod acp_agent;
 pub mod agents;
 pub mod clients;
 pub mod corpus;
+mod extent;
 pub mod git;
 pub mod model_server;
 pub mod postgres;
@@ -29,6 +31,7 @@ pub mod sshd;
 mod tiny_disk;
 
 pub use agents::Skip;
+pub use extent::swept;
 pub use model_server::{ModelServer, Scenario, Served};
 pub use project::{Finished, Running, TestProject};
 pub use tiny_disk::TinyDisk;

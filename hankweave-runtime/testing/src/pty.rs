@@ -39,7 +39,9 @@ impl OnTerminal {
         let (terminal, other_end) = open_terminal();
         let end = || Stdio::from(other_end.try_clone().expect("a terminal can be shared"));
         let mut command = project.command(Path::new("setsid"));
-        command.arg("--ctty").arg(program).args(arguments);
+        // Under `nohup` all processes ignore a hang-up unless they are started so.
+        command.args(["--ctty", "env", "--default-signal=HUP"]);
+        command.arg(program).args(arguments);
         command
             .env("TERM", "xterm")
             .stdin(end())

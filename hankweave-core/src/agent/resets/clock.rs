@@ -273,21 +273,17 @@ impl Clock {
     fn consume<'w>(words: &mut Peekable<impl Iterator<Item = &'w str> + Clone>) -> Option<Self> {
         let word = words.next()?.to_ascii_lowercase();
         let named = match &*word {
-            "noon" => Time::new(12, 0, 0, 0).ok(),
-            "midnight" => Some(Time::midnight()),
+            "noon" => Time::new(12, 0, 0, 0).ok().map(|noon| (noon, MINUTE)),
+            "midnight" => Some((Time::midnight(), MINUTE)),
             // A date and a time in one word, such as `2026-08-27T12:05`.
-            _ => word
-                .to_ascii_uppercase()
-                .parse()
-                .ok()
-                .filter(|_| word.contains('t'))
-                .map(DateTime::time),
+            _ => word.split_once('t').and_then(|(_, clock)| {
+                let moment: DateTime = word.to_ascii_uppercase().parse().ok()?;
+                let has_seconds = clock.split(['+', '-']).next()?.matches(':').count() > 1;
+                Some((moment.time(), if has_seconds { SECOND } else { MINUTE }))
+            }),
         };
-        if let Some(time) = named {
-            return Some(Self {
-                time,
-                precision: MINUTE,
-            });
+        if let Some((time, precision)) = named {
+            return Some(Self { time, precision });
         }
         let (clock, half) = match ["am", "pm"].iter().find(|half| word.ends_with(**half)) {
             Some(half) => (word.strip_suffix(half)?.to_owned(), Some(*half)),

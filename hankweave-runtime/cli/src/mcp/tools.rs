@@ -338,7 +338,7 @@ impl Tools {
     /// Returns a task as JSON, with its folders and the commands of a user that let it continue.
     fn describe(&self, row: &TaskRow) -> Value {
         let mut answer = json!({
-            "task": row, "folder": self.registry.files(row).path(), "workspace": self.registry.workspace(row.id()),
+            "task": row, "folder": self.registry.files(row).path(), "workspace": self.registry.workspace_of(row),
         });
         if row.record.status() == TaskStatus::Waiting {
             answer["answerWith"] = json!(self.answers(row.id()));

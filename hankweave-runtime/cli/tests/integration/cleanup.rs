@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hankweave_testing::TestProject;
+use hankweave_testing::{TestProject, swept};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -296,7 +296,7 @@ fn a_cleanup_that_is_killed_is_done_or_is_not_and_the_next_one_finishes_it() {
     }
     let mut hits = 0;
     for call in ["fdatasync", "fsync", "syncfs", "renameat", "unlinkat", "unlink"] {
-        for when in 1..=12 {
+        for when in swept(1..=12) {
             let project = with_codon(TestProject::in_memory("env"));
             let hankweave = |arguments: &[&str]| hankweave(&project, arguments);
             let runs = three_runs(&project, &hankweave);

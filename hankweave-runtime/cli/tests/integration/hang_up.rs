@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use hankweave_testing::TestProject;
 use hankweave_testing::processes::Watched;
 use hankweave_testing::pty::OnTerminal;
+use hankweave_testing::{TestProject, swept};
 use serde_json::{Value, json};
 
 use crate::support::{codon, port, project};
@@ -67,7 +67,7 @@ fn assert_hung_up(project: &TestProject) {
 // covers: F19
 #[test]
 fn a_terminal_that_is_closed_at_any_moment_stops_the_run_in_order() {
-    for moment in 0..MOMENTS {
+    for moment in swept(0..MOMENTS) {
         let project = TestProject::in_memory(program());
         talkative(&project);
         let Some(mut running) = OnTerminal::start(&project, program(), &["run"]) else {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use hankweave_testing::{Finished, TestProject, TinyDisk};
+use hankweave_testing::{Finished, TestProject, TinyDisk, swept};
 use serde_json::{Value, json};
 
 use crate::support::{assert_checkpoint, codon, project, strace_is_there, traced};
@@ -316,7 +316,7 @@ fn a_system_call_that_fails_costs_at_most_the_run() {
         ("mkdirat", "EIO", ".hankweave/runs"),
     ];
     for (call, error, path) in calls {
-        for when in [1, 2, 3, 4, 5] {
+        for when in swept(1..=5) {
             let project = TestProject::in_memory("env");
             write_hank(&project, &json!([]));
             let inject = format!("inject={call}:error={error}:when={when}");

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use hankweave_testing::sshd::Sshd;
-use hankweave_testing::{Finished, ModelServer, Running, Scenario, TestProject, agents};
+use hankweave_testing::{Finished, ModelServer, Running, Scenario, TestProject, agents, swept};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -668,7 +668,7 @@ fn a_push_a_pull_and_a_clone_that_are_killed_are_done_or_are_not() {
         "unlinkat",
         "execve",
     ] {
-        for when in [1, 4, 12] {
+        for when in swept([1, 4, 12]) {
             let (between, laptop, server) = machines_with_a_run();
             let mut hit = |what, was_hit| *hits.entry(what).or_insert(0) += usize::from(was_hit);
 

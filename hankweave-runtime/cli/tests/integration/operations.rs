@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use hankweave_testing::TestProject;
+use hankweave_testing::{TestProject, swept};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -349,7 +349,7 @@ fn an_undo_that_is_killed_is_done_or_is_not() {
     }
     let mut hits = 0;
     for call in ["fdatasync", "fsync", "syncfs", "renameat", "unlinkat"] {
-        for when in 1..=12 {
+        for when in swept(1..=12) {
             let project = with_codons(TestProject::in_memory("env"), &["one", "two"]);
             let hankweave = |arguments: &[&str]| hankweave(&project, arguments);
             hankweave(&["run", "--headless"]).expect_code(0);

@@ -290,6 +290,28 @@ fn a_budget_that_ends_the_loop_comes_first_and_sentinels_watch_as_ever() {
     assert_eq!(ran(&project).len(), 6);
 }
 
+// covers: STATE-69
+#[test]
+fn the_count_survives_a_pause_at_the_budget_of_the_run_in_the_last_answer_of_an_iteration() {
+    let paid = r#"printf '{"type":"result","subtype":"success","is_error":false,"session_id":"%s","result":"done","total_cost_usd":0.2,"usage":{"input_tokens":10,"output_tokens":5}}\n' "$session"; exit"#;
+    let project = stage(paid, FAILS, &json!({}));
+    let run = |most: &str| {
+        let finished = project.run(["run", "--headless", "--max-cost", most]);
+        finished.expect_code(3);
+        format!("{}{}", finished.stdout, finished.stderr)
+    };
+    let said = run("0.75");
+    assert!(said.contains("the loop repeats itself (1 of 2 times)"), "{said}");
+    assert_eq!(ran(&project), ["fix#0", "look#0", "fix#1", "look#1"]);
+    assert_eq!(stalls(&state(&project), "look#1"), 1);
+    let said = run("10");
+    assert!(
+        said.contains("loop `l` is stuck: 2 iterations in a row"),
+        "{said}"
+    );
+    assert_eq!(ran(&project), ["fix#2", "look#2"]);
+}
+
 fn project_with(of_codon: &Value) -> TestProject {
     let project = project();
     write(&project, FAILS, &json!({}), of_codon);

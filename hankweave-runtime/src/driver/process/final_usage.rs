@@ -78,7 +78,15 @@ impl ProcessHost {
     /// Passes the lines of a log to the decoder.
     fn decode_log(&self, log: &Path, decoder: &mut dyn AgentDecoder) -> io::Result<()> {
         let mut framer = LineFramer::new(self.limits().line_bytes);
-        let (mut events, mut offset) = (Vec::new(), 0);
+        let mut events = Vec::new();
+        let mut decode = |line: OutputLine<'_>| {
+            if let OutputLine::Text(text) = line {
+                decoder.decode(AgentLine::Text(&text), &mut events);
+                // Only the usage matters, which the decoder keeps.
+                events.clear();
+            }
+        };
+        let mut offset = 0;
         // A little more than the limit of a log, as the notice of the limit follows it.
         let read_limit = self.limits().log_bytes.saturating_add(CHUNK_BYTES as u64);
         while offset < read_limit {
@@ -86,13 +94,10 @@ impl ProcessHost {
             offset += chunk.len() as u64;
             let mut rest = &chunk[..];
             while let Some(line) = framer.next(&mut rest) {
-                if let OutputLine::Text(text) = line {
-                    decoder.decode(AgentLine::Text(&text), &mut events);
-                    // Only the usage matters, which the decoder keeps.
-                    events.clear();
-                }
+                decode(line);
             }
             if chunk.len() < CHUNK_BYTES {
+                framer.finish().into_iter().for_each(decode);
                 break;
             }
         }

@@ -103,6 +103,12 @@ impl TaskLayers {
         let at = IoError::at("read", &self.root);
         |error| LayerError::Load(at(error))
     }
+
+    /// Returns a conversion of errors at writing in the root.
+    pub(super) fn save_error(&self) -> impl FnOnce(io::Error) -> LayerError + use<> {
+        let at = IoError::at("write", &self.root);
+        |error| LayerError::Save(at(error))
+    }
 }
 
 /// Files of one task.

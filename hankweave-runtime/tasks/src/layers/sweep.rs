@@ -32,7 +32,7 @@ impl TaskLayers {
         };
         for name in root.names().map_err(self.load_error())? {
             if is_unfinished(&name) {
-                root.remove(&name).map_err(self.load_error())?;
+                root.remove(&name).map_err(self.save_error())?;
                 report.removed.push(name.to_string_lossy().into_owned());
             }
         }

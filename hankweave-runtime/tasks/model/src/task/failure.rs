@@ -124,7 +124,7 @@ impl TaskFailure {
     /// Whether the failure has a codon, lines or a command in addition to the cause.
     #[must_use]
     pub fn has_details(&self) -> bool {
-        self.codon_id.is_some() || !self.last_lines.is_empty() || self.command.is_some()
+        self.codon_id.is_some() || !self.last_lines.is_empty() || self.command.is_some() || self.needed.is_some()
     }
 }
 
