@@ -101,7 +101,7 @@ pub enum NameScope {
     Here,
     /// A field of other states only: an error.
     Elsewhere,
-    /// A field of other states that old documents have in this state, `#[tolerates(..)]`: dropped.
+    /// A field of other states that old documents may have in this state, `#[tolerates(..)]`: dropped.
     Tolerated,
     /// A name that the machine does not know and keeps.
     Extra,

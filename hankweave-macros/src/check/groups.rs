@@ -1,4 +1,4 @@
-//! Resolves groups, which declare the common steps and fields of several states once: copies them into each state, so that later steps know no groups.
+//! Resolves groups, which declare the common steps and fields of several states once: copies them into each state. The rest of the macro knows no groups.
 
 use std::collections::HashSet;
 

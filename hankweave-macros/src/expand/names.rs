@@ -194,7 +194,7 @@ fn name_enum(
     }
 }
 
-/// Generates the traits that read a name: `Name` of the companion crate, and `FromStr`.
+/// Generates implementations of the traits that read a name: `Name` of the companion crate, and `FromStr`.
 fn reading(name: &Ident, states: &[&StateDef], krate: &Path) -> TokenStream {
     let idents = states.iter().map(|state| &state.ident);
     let names = states.iter().map(|state| &state.stored_name);
