@@ -164,7 +164,6 @@ pub(crate) struct FieldDef {
     pub(crate) schema: Type,
     /// A value for the generated tests; made up when there is none.
     pub(crate) sample: Option<Expr>,
-    /// Source of the value when the state is entered.
     pub(crate) entry: ValueSource,
     /// The setters of a live field; `None` for a field that is not live in this state.
     pub(crate) live: Option<Setters>,

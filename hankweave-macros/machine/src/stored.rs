@@ -251,7 +251,6 @@ impl<'de, A: MapAccess<'de>, T: Stored> StoredFields<'de, A, T> {
         }
     }
 
-    /// Keeps the value of an unknown field.
     fn keep(&mut self, name: Cow<'de, str>) -> Result<(), A::Error> {
         let value = self.take_value()?;
         match self.extra.insert(name.clone().into_owned(), value) {

@@ -94,7 +94,7 @@ pub(super) fn resolve(states: &[StateVariant], errors: &mut Errors) -> Edges {
     edges
 }
 
-/// Checks that a state has exits unless it is terminal.
+/// Checks that a state either has exits or is terminal.
 fn check_exits(state: &StateVariant, errors: &mut Errors) {
     match (&state.terminal, state.exits.first()) {
         (Some(_), Some(exit)) => errors.at(

@@ -181,7 +181,6 @@ fn kept_names(ast: &Ast, errors: &mut Errors) -> Vec<Vec<Ident>> {
 struct Resolver<'a> {
     ast: &'a Ast,
     edges: &'a Edges,
-    /// Index of the initial state.
     initial: usize,
     /// The names that each state keeps.
     kept: &'a [Vec<Ident>],
@@ -525,7 +524,6 @@ fn allowed_setters(
 /// Types that cannot be added to themselves; a macro sees only their names.
 const NOT_ADDED: [&str; 6] = ["Option", "PathBuf", "String", "Vec", "bool", "char"];
 
-/// Makes the checked field out of its declaration, the source of its value, and its setters.
 fn field_of(ast: &Ast, field: &ast::FieldSyntax, entry: ValueSource, live: Option<Setters>) -> FieldDef {
     let name = text(&field.ident);
     let mut serde = field.serde.metas.clone();

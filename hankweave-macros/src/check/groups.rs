@@ -70,7 +70,6 @@ fn refuse_steps_into_groups(state: &mut StateVariant, groups: &[StateVariant], e
     });
 }
 
-/// Copies what a group has into a state.
 fn join(state: &mut StateVariant, group: &StateVariant) {
     state.unread |= group.unread;
     state.exits.extend(group.exits.iter().cloned());

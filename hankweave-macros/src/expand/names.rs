@@ -108,7 +108,6 @@ pub(super) fn statuses(machine: &MachineDef, out: &GeneratedNames) -> TokenStrea
     }
 }
 
-/// Generates the enum of some states' names.
 fn name_enum(
     name: &Ident,
     docs: &str,

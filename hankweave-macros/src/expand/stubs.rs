@@ -334,7 +334,6 @@ fn stub(state: &StateDef, call: &StubCall<'_>, machine: &MachineDef) -> TokenStr
     }
 }
 
-/// Generates the method of a hint for a step.
 fn hint_method(bound: &Ident, call: &StubCall<'_>) -> TokenStream {
     let here = Span::call_site().located_at(call.name.span());
     let bound = with_span(bound, here);
