@@ -162,7 +162,7 @@ pub(crate) struct Serde {
 /// `#[carry(from, start = .., next = ..)]` or `#[carry_or_ask(from, next = ..)]`, with `try_next` in the place of `next` where a next value may be missing.
 #[derive(Default, Clone)]
 pub(crate) struct Carry {
-    /// The field of the state that is left, if its name differs from that of this field.
+    /// The field of the state that is left; `None` if it is called like this field.
     pub(crate) from: Option<Ident>,
     /// The value where that state has no such field; `None` for the default of the type.
     pub(crate) start: Option<Expr>,

@@ -53,7 +53,7 @@ impl Errors {
     }
 }
 
-/// Calls `compile_error!` by its bare name. syn writes `::core::compile_error!`, but a dependency of the user may be called `core`.
+/// Generates `compile_error!` under its bare name. syn writes `::core::compile_error!`, but a dependency of the user may be called `core`.
 fn compile_error(error: &Error) -> TokenStream {
     let leading_core = |token: &TokenTree| match token {
         TokenTree::Punct(sign) => sign.as_char() == ':',

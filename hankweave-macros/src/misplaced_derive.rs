@@ -1,6 +1,6 @@
 //! Detection of a derive above the attribute. Such a derive runs before the macro and gets the declaration instead of the generated enum, and the compiler
-//! complains about each variant that does not fit. A macro does not see the lines above it, so the source file is read. If that fails, the user gets the
-//! compiler's messages instead of one clear message, and nothing else is lost.
+//! complains about each variant that does not fit. A macro does not see the lines above it, so the source file is read. If that fails, nothing but
+//! a clearer message is lost.
 
 use std::fs;
 

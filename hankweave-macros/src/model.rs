@@ -164,7 +164,6 @@ pub(crate) struct FieldDef {
     pub(crate) schema: Type,
     /// A value for the generated tests; made up when there is none.
     pub(crate) sample: Option<Expr>,
-    /// Source of the value when the state is entered.
     pub(crate) entry: ValueSource,
     /// The setters of a live field; `None` for a field that is not live in this state.
     pub(crate) live: Option<Setters>,
@@ -262,12 +261,12 @@ impl MachineDef {
     pub(crate) fn is_supplied(&self, method: &Method, target: usize, field: &FieldDef) -> bool {
         if let Some(changed) = &method.changes {
             // A step back to its own state changes these fields alone: the caller supplies them, unless a function computes them.
-            let is_changed = changed.contains(&field.ident);
-            return match &field.entry {
-                ValueSource::Caller | ValueSource::Kept => is_changed,
-                ValueSource::Carried(carried) => is_changed && carried.next.is_none(),
-                _ => false,
-            };
+            return changed.contains(&field.ident)
+                && match &field.entry {
+                    ValueSource::Caller | ValueSource::Kept => true,
+                    ValueSource::Carried(carried) => carried.next.is_none(),
+                    _ => false,
+                };
         }
         match &field.entry {
             ValueSource::Caller => true,
@@ -392,7 +391,7 @@ pub(crate) fn inside_option(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// Names of which types consist that every format reads back as it wrote them, also from a buffer (`deserialize_any`): not `u128`, which buffers refuse.
+/// Names in types whose values every format reads back as it wrote them, also from a buffer (`deserialize_any`): not `u128`, which buffers refuse.
 const PLAIN: [&str; 25] = [
     "Box", "Option", "String", "Vec", "alloc", "bool", "boxed", "char", "core", "f32", "f64", "i16", "i32",
     "i64", "i8", "isize", "option", "std", "string", "u16", "u32", "u64", "u8", "usize", "vec",

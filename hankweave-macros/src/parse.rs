@@ -31,8 +31,8 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
     let item = errors.ok(parse_enum(item))?;
     let mut generics = item.generics;
     let is_generic = !generics.params.is_empty() || generics.where_clause.is_some();
-    let is_generic_but_stored = is_generic && !arguments.types;
-    if is_generic_but_stored {
+    let has_forbidden_generics = is_generic && !arguments.types;
+    if has_forbidden_generics {
         let position = match &generics.where_clause {
             Some(clause) if generics.params.is_empty() => clause.to_token_stream(),
             _ => generics.to_token_stream(),
@@ -67,7 +67,7 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
         groups: Vec::new(),
         states: Vec::new(),
     };
-    if is_generic_but_stored {
+    if has_forbidden_generics {
         ast.reduce_to_types();
     }
     for mut variant in item.variants {
@@ -366,7 +366,7 @@ fn state_attribute(state: &mut StateVariant, attr: Attribute, errors: &mut Error
         "cfg" | "cfg_attr" => refuse_cfg(&attr, errors),
         _ => {
             match attribute::refuse_misspelt(&attr, AttributeTarget::State, errors)? {
-                // The mark that was meant takes effect, so that one slip gives one message.
+                // The mark that was meant counts, so that one slip gives one message.
                 Some("initial") => state.initial = Some(Initial { attr, label: None }),
                 Some("terminal") => state.terminal = Some(attr),
                 Some("again") => state.again = true,

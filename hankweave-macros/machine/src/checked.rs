@@ -1,8 +1,8 @@
-//! Checked arithmetic for generated code: operators of `next` and additions to live fields, which refuse the step if the result does not fit.
+//! Checked arithmetic for generated code: operators of `next` and recorded additions to live fields. `apply` refuses a step whose result does not fit.
 //!
-//! In `next`, `a + b` becomes `Pair(a, b).plus(&sums)`. Numbers and durations have an inherent `plus`, which is found first and notes in [`Sums`] that the
-//! result does not fit. For other types the method of the trait [`Unchecked`] is found, which is the plain operator. [`Change`] and [`Assigned`] do so for
-//! `+=`.
+//! In `next`, `a + b` becomes `Pair(a, b).plus(&sums)`. A pair of numbers or durations has an inherent `plus`, which is found first and notes in [`Sums`] if
+//! the result does not fit. For other types the method of the trait [`Unchecked`] is found, which is the plain operator. [`Change`] and [`Assigned`] do the
+//! same for additions to live fields.
 
 use core::cell::Cell;
 use core::ops::{Add, AddAssign, Div, Mul, Neg, Rem, Shl, Shr, Sub};
@@ -64,9 +64,9 @@ operators! {
 
 /// Numbers whose bits can be shifted.
 pub trait Shifted: Copy {
-    /// `<<`; `None` if the number does not have more bits than `bits`.
+    /// `<<`; `None` if the number has at most `bits` bits.
     fn checked_shl(self, bits: u32) -> Option<Self>;
-    /// `>>`; `None` if the number does not have more bits than `bits`.
+    /// `>>`; `None` if the number has at most `bits` bits.
     fn checked_shr(self, bits: u32) -> Option<Self>;
 }
 
@@ -396,7 +396,7 @@ impl<A, B> Unchecked for Pair<A, B> {
     }
 }
 
-/// A field, and the value that is added to the field.
+/// A field, and the value that is added to it.
 #[derive(Debug)]
 pub struct Change<'a, A, B>(pub &'a mut A, pub B);
 

@@ -68,7 +68,7 @@ pub mod __private {
         assert!(sum, "{message}");
     }
 
-    /// Calls a `next` of the declaration. With the call written so, rustc knows the type of the value when it checks the closure.
+    /// Calls a `next` of the declaration. The value stands first, so rustc knows its type when it checks the closure.
     pub fn next<T, U>(value: T, next: impl FnOnce(T) -> U) -> U {
         next(value)
     }

@@ -114,7 +114,6 @@ fn object(tag: Option<(&str, &str)>, fields: impl IntoIterator<Item = Property>)
     json!({"type": "object", "properties": properties, "required": required})
 }
 
-/// Returns the schema with a description, unless the text is empty.
 fn described(mut schema: Value, docs: &str) -> Schema {
     if !docs.is_empty()
         && let Value::Object(object) = &mut schema

@@ -101,7 +101,7 @@ pub enum NameScope {
     Here,
     /// A field of other states only: an error.
     Elsewhere,
-    /// A field of other states that old documents have in this state, `#[tolerates(..)]`: dropped.
+    /// A field of other states that old documents may have in this state, `#[tolerates(..)]`: dropped.
     Tolerated,
     /// A name that the machine does not know and keeps.
     Extra,
@@ -251,7 +251,6 @@ impl<'de, A: MapAccess<'de>, T: Stored> StoredFields<'de, A, T> {
         }
     }
 
-    /// Keeps the value of an unknown field.
     fn keep(&mut self, name: Cow<'de, str>) -> Result<(), A::Error> {
         let value = self.take_value()?;
         match self.extra.insert(name.clone().into_owned(), value) {

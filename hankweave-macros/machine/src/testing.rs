@@ -129,7 +129,7 @@ pub trait Subject: Clone + PartialEq + Debug {
     fn typed(self, method: &str, n: u32) -> Option<(Self, Self, Self::Transition)>;
 }
 
-/// Table that the compiler filled: a state, another state or a method, and whether types allow a step from the first to the second, or by it.
+/// Table that the compiler fills: a state, a target or a method, and whether the types allow that step.
 pub type Typed = [(&'static str, &'static str, bool)];
 
 /// Asserts that types, graph and `apply` agree on every ordered pair of states, and on every pair of a state and a method.
@@ -207,8 +207,8 @@ fn walk_once<T: Subject>(walk: &Walk, round: u32, coverage: &mut Coverage) {
     assert_eq!(state_name(&value), T::MACHINE.end_of(walk), "the end of {walk:?}");
 }
 
-/// Asserts that a value of every state and every event is equal after being written as JSON and read again. Where the machine keeps unknown fields, the value
-/// has one.
+/// Asserts that a value of every state and every event is equal after being written as JSON and read again. Where the machine keeps unknown fields, each value
+/// is tested with one as well.
 ///
 /// # Panics
 ///
@@ -234,8 +234,8 @@ where
     }
 }
 
-#[cfg(feature = "serde")]
 /// Writes a value, reads it, compares both, and returns the JSON.
+#[cfg(feature = "serde")]
 fn round_trip<T>(value: &T) -> serde_json::Value
 where
     T: PartialEq + Debug + serde::Serialize + serde::de::DeserializeOwned,

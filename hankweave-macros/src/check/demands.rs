@@ -1,4 +1,4 @@
-//! Demands of a step: the fields that its caller supplies. A step has one struct for them and one event, so they are equal for all its targets.
+//! Demands of a step: the fields that its caller supplies. A step has one struct for them and one event, so they must be equal for all its targets.
 
 use proc_macro2::Ident;
 use quote::ToTokens;

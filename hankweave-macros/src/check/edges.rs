@@ -94,7 +94,7 @@ pub(super) fn resolve(states: &[StateVariant], errors: &mut Errors) -> Edges {
     edges
 }
 
-/// Checks that a state has exits unless it is terminal.
+/// Checks that a state either has exits or is terminal.
 fn check_exits(state: &StateVariant, errors: &mut Errors) {
     match (&state.terminal, state.exits.first()) {
         (Some(_), Some(exit)) => errors.at(
@@ -137,7 +137,7 @@ fn target(
     nearest(&found, &known)
 }
 
-/// Returns the index of the method of this name, which is new for the first edge; `None` if the edge does not fit the method.
+/// Returns the index of the method of this name, which is new for the first edge; `None` if no struct can have the name, or the edge does not fit the method.
 fn method(
     edges: &mut Edges,
     exit: &ast::ExitSyntax,
@@ -242,7 +242,7 @@ fn check_changes(names: &[Ident], state: &StateVariant, errors: &mut Errors) {
     }
 }
 
-/// Adds the branching steps of a state, each with its outcomes, which are equal in all states.
+/// Adds the branching steps of a state, each with its outcomes, which must be equal in all states.
 fn add_branches(index: usize, state: &StateVariant, edges: &mut Edges, errors: &mut Errors) {
     let mut seen: Vec<&Ident> = Vec::new();
     for name in state.exits.iter().filter_map(|exit| exit.branch.as_ref()) {
@@ -278,7 +278,7 @@ fn add_branches(index: usize, state: &StateVariant, edges: &mut Edges, errors: &
     }
 }
 
-/// Reports `#[again]` on a state that no step leads back to.
+/// Reports `#[again]` on a state without a step back to itself.
 fn report_unused_again(states: &[StateVariant], edges: &Edges, errors: &mut Errors) {
     let with_loop: HashSet<usize> = (0..states.len())
         .filter(|state| edges.targets(*state).any(|to| to == *state))

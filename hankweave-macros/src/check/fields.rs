@@ -144,7 +144,7 @@ fn shared_field(ast: &Ast, field: &ast::FieldSyntax, errors: &mut Errors) -> Opt
     Some(field_of(ast, field, entry, None))
 }
 
-/// The names that each state keeps: those of `same_as`, which follows from state to state, then those of `keeps`.
+/// The names that each state keeps: those of `same_as`, followed from state to state, then those of `keeps`.
 fn kept_names(ast: &Ast, errors: &mut Errors) -> Vec<Vec<Ident>> {
     let mut kept = Vec::new();
     for state in &ast.states {
@@ -181,7 +181,6 @@ fn kept_names(ast: &Ast, errors: &mut Errors) -> Vec<Vec<Ident>> {
 struct Resolver<'a> {
     ast: &'a Ast,
     edges: &'a Edges,
-    /// Index of the initial state.
     initial: usize,
     /// The names that each state keeps.
     kept: &'a [Vec<Ident>],
@@ -257,7 +256,7 @@ impl Resolver<'_> {
         ValueSource::Start(start.clone())
     }
 
-    /// Checks `#[carry(..)]`: a state before has the field, and the functions are usable.
+    /// Resolves `#[carry(..)]`, and checks that a state before has the field and that `next` can be used.
     fn carried(
         &self,
         state: usize,
@@ -272,7 +271,7 @@ impl Resolver<'_> {
             .sources(state)
             .flat_map(|source| self.names(source))
             .collect();
-        // The initial state may carry without a state before it: its first value is the default.
+        // The initial state may carry without a state before it: the field begins with `start` or the default.
         if (sources.peek().is_some() || state != self.initial)
             && !known.contains(&from.to_string())
             && !self.edges.incomplete
@@ -525,7 +524,6 @@ fn allowed_setters(
 /// Types that cannot be added to themselves; a macro sees only their names.
 const NOT_ADDED: [&str; 6] = ["Option", "PathBuf", "String", "Vec", "bool", "char"];
 
-/// Makes the checked field out of its declaration, the source of its value, and its setters.
 fn field_of(ast: &Ast, field: &ast::FieldSyntax, entry: ValueSource, live: Option<Setters>) -> FieldDef {
     let name = text(&field.ident);
     let mut serde = field.serde.metas.clone();

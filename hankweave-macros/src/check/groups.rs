@@ -1,4 +1,4 @@
-//! Resolves groups, which declare the common steps and fields of several states once: copies them into each state, so that later steps know no groups.
+//! Resolves groups, which declare the common steps and fields of several states once: copies them into each state. The rest of the macro knows no groups.
 
 use std::collections::HashSet;
 
@@ -70,7 +70,6 @@ fn refuse_steps_into_groups(state: &mut StateVariant, groups: &[StateVariant], e
     });
 }
 
-/// Copies what a group has into a state.
 fn join(state: &mut StateVariant, group: &StateVariant) {
     state.unread |= group.unread;
     state.exits.extend(group.exits.iter().cloned());

@@ -1,5 +1,5 @@
 //! First names of the paths in the types and expressions of fields: `serde_json` in `serde_json::Value`. The generated module has names of its own, which
-//! must not change what these mean. `check/names.rs` calls this.
+//! must not change what these mean.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use syn::{ExprPath, Ident, Path, PathSegment, Token, parse_quote};
 
 use crate::model::{Carried, MachineDef, ValueSource};
 
-/// Returns the first name of each path; without `values` only of paths in types.
+/// Returns the first name of each path; without `values` no single names in expressions, which may be those of values.
 pub(super) fn names(machine: &mut MachineDef, values: bool) -> HashSet<String> {
     let mut names = HashSet::new();
     let collect = |path: &mut Path, is_value: bool| {
@@ -20,8 +20,8 @@ pub(super) fn names(machine: &mut MachineDef, values: bool) -> HashSet<String> {
     names
 }
 
-/// Rewrites the paths of types that begin with one of `own`, the generated module's own names, so that they still mean the names next to the machine. `Self`
-/// becomes the enum, which it means next to the machine.
+/// Rewrites paths that begin with one of `own`, the generated module's own names, so that they still mean the names next to the machine; `Self` becomes the
+/// enum, which it means there. A single name in an expression stays: the module has only types.
 pub(super) fn lift(machine: &mut MachineDef, own: &HashSet<String>) {
     let (_, arguments, _) = machine.generics.split_for_impl();
     let (stored, arguments) = (&machine.stored, arguments.as_turbofish());
@@ -61,7 +61,7 @@ fn visit(machine: &mut MachineDef, visitor: &mut impl VisitMut) {
     }
 }
 
-/// Calls the function for each relative path. Its second argument is whether the path is a single name in an expression, which may be the name of a value.
+/// Calls the function for each path without a leading `::`. Its second argument is whether the path is a single name in an expression, as a value is named.
 struct Heads<F>(F);
 
 impl<F: FnMut(&mut Path, bool)> VisitMut for Heads<F> {

@@ -146,7 +146,7 @@ fn machine_name(machine: &mut MachineDef, errors: &mut Errors) {
     }
 }
 
-/// Renames the struct of a step if anything else has its name; the module `steps` exports the struct under the name of the step in any case.
+/// Renames the struct of a step, or an enum of a branch, if anything else has its name. `steps` exports the struct under the name of the step in any case.
 fn metadata_names(machine: &mut MachineDef, taken: &[String], errors: &mut Errors) {
     let mut taken: HashSet<String> = taken
         .iter()

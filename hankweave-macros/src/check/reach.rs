@@ -21,7 +21,6 @@ pub(super) fn check(ast: &Ast, edges: &Edges, errors: &mut Errors) -> usize {
     initial.unwrap_or(0)
 }
 
-/// Finds the one state marked `#[initial]`.
 fn initial(ast: &Ast, errors: &mut Errors) -> Option<usize> {
     let mut marked = ast
         .states

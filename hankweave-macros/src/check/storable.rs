@@ -1,4 +1,4 @@
-//! Refuses field types that the machine cannot use: values that would not be read as they were written, and `#[origin]` of a type that is no phase.
+//! Refuses field types whose values would not be read as they were written, or not at all, and `#[origin]` of a type that is no phase.
 
 use proc_macro2::Span;
 use quote::{ToTokens, format_ident};
@@ -9,7 +9,7 @@ use crate::case::text;
 use crate::error::Errors;
 use crate::model::{inside_option, is_plain};
 
-/// Checks the types of all fields; a machine that is not stored has only its `#[origin]` fields checked.
+/// Checks the types of fields without a function for reading; in a machine that is not stored only those of `#[origin]` fields.
 pub(super) fn check(ast: &mut Ast, errors: &mut Errors) {
     origins(ast, errors);
     if !ast.stored_form {
@@ -56,7 +56,7 @@ fn field_type(field: &mut FieldSyntax, errors: &mut Errors) {
     }
 }
 
-/// Whether a value of the type is stored as `null`, like the `None` around it.
+/// Whether a value of the type may be stored as `null`, like the `None` around it.
 fn is_stored_as_null(ty: &Type) -> bool {
     match ty {
         Type::Tuple(tuple) => tuple.elems.is_empty(),

@@ -32,7 +32,7 @@ fn targets<'a>(outcomes: &[&Method], machine: &'a MachineDef) -> Vec<&'a Ident> 
     targets.map(|target| &target.ident).collect()
 }
 
-/// Returns for each outcome the content of its pattern, and the expression for its step after the match.
+/// Returns for each outcome the content of its pattern, and the expression for its step in the arm of that pattern.
 fn cases(outcomes: &[&Method], machine: &MachineDef) -> (Vec<Option<TokenStream>>, Vec<TokenStream>) {
     let cases = outcomes
         .iter()

@@ -1,7 +1,7 @@
 //! Arithmetic of `next`, checked: an event from outside must not make `apply` panic, nor wrap around in silence.
 //!
-//! Each operator becomes a call that does what the operator does and notes in the variable `sums` if the result does not fit. Types decide which traits of the
-//! companion crate the call uses: numbers and durations are checked, other types keep their operator.
+//! Each operator becomes a call that does what the operator does and notes in the variable `sums` if the result does not fit. The types decide what the call
+//! does: numbers and durations are checked, other types keep their operator.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};

@@ -1,4 +1,4 @@
-//! Checks once for each type of the data that it has the traits that a machine needs.
+//! Lets rustc check once for each type of the data that it has the traits that a machine needs.
 //!
 //! rustc would report one missing trait many times: for each derive, reader and writer. So a field of type `T` is generated as an alias,
 //! `type __Data0 = If<{ <T as Storable>::HOLDS }, T>`. If `T` lacks a trait, the constant cannot be evaluated: rustc reports that once, and nothing about the
@@ -44,7 +44,6 @@ struct Aliases {
 }
 
 struct Alias {
-    /// Name of the alias.
     ident: Ident,
     /// The type that the alias stands for.
     ty: Type,

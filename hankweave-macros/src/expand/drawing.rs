@@ -44,7 +44,6 @@ fn label(index: usize, state: &StateDef, machine: &MachineDef) -> String {
 
 /// One step to one target.
 struct Column {
-    /// Name of the step.
     name: String,
     /// One character for the row of each state.
     cells: Vec<char>,
@@ -87,7 +86,7 @@ impl Column {
     }
 }
 
-/// Returns the arrow of a step into a state; without other sources the step comes from the state itself.
+/// Returns the arrow of a step into a state; without `sources` the step comes from the state itself.
 fn arrow(target: usize, sources: &[usize]) -> char {
     let from_itself = sources.is_empty() || sources.contains(&target);
     let from_above = sources.iter().any(|source| *source < target);

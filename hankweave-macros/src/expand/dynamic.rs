@@ -129,14 +129,14 @@ fn step_arm(method: &Method, machine: &MachineDef, out: &GeneratedNames) -> Toke
     let (pattern, key) = event_pattern(method, machine);
     let arms = method.edges.iter().map(|(source, target)| {
         let [source, to] = [source, target].map(|state| &machine.states[*state]);
-        let (from, to, limits) = (
+        let (from, to, refusals) = (
             &source.ident,
             &to.ident,
             refusals(method, *target, source, machine, out),
         );
         quote! {
             Self::#from(state) => {
-                #limits
+                #refusals
                 __core::result::Result::Ok(Self::#to(Edge::advance(#key, state)))
             }
         }
@@ -255,7 +255,7 @@ fn change_arm(change: &LiveChange<'_>, machine: &MachineDef, out: &GeneratedName
     }
 }
 
-/// Returns the pattern for the event of a method, and the expression for the struct of the step after the match.
+/// Returns the pattern for the event of a method, and the expression for the struct of the step in the arm of that pattern.
 fn event_pattern(method: &Method, machine: &MachineDef) -> (TokenStream, TokenStream) {
     let (variant, key) = (&method.variant, &method.metadata);
     match machine.supplied_fields(method).next() {

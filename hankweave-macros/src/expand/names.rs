@@ -108,7 +108,6 @@ pub(super) fn statuses(machine: &MachineDef, out: &GeneratedNames) -> TokenStrea
     }
 }
 
-/// Generates the enum of some states' names.
 fn name_enum(
     name: &Ident,
     docs: &str,
@@ -194,7 +193,7 @@ fn name_enum(
     }
 }
 
-/// Generates the traits that read a name: `Name` of the companion crate, and `FromStr`.
+/// Generates implementations of the traits that read a name: `Name` of the companion crate, and `FromStr`.
 fn reading(name: &Ident, states: &[&StateDef], krate: &Path) -> TokenStream {
     let idents = states.iter().map(|state| &state.ident);
     let names = states.iter().map(|state| &state.stored_name);

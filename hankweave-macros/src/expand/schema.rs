@@ -123,7 +123,7 @@ fn json_schema(name: &Ident, body: TokenStream, krate: &Path) -> TokenStream {
     }
 }
 
-/// Generates the schema of a state: its own fields, and the names of fields that it must not have.
+/// Generates the schema of a state: its fields, and the names of fields that it must not have.
 fn state_schema(index: usize, state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (tag, name, docs) = (&machine.tag, &state.stored_name, state.docs_text());
     let fields = state

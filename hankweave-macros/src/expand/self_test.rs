@@ -11,7 +11,7 @@ use super::GeneratedNames;
 use super::states::at;
 
 /// Generates the test module. The tests themselves are functions of the companion crate. The module passes them two tables, which the compiler fills: whether
-/// each state leads to each other, and whether each step is legal in each state.
+/// each state leads to each state, and whether each step is legal in each state.
 pub(super) fn self_test(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     if !machine.tests {
         return TokenStream::new();

@@ -61,7 +61,7 @@ pub(super) fn typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
             }
         },
     );
-    let origin_docs = match machine.types {
+    let usage_docs = match machine.types {
         true => {
             "It is made by [`new`](Self::new) and moved on by the methods of its state. It cannot be cloned: a copy would be a second right to move on."
         }
@@ -73,7 +73,7 @@ pub(super) fn typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     quote! {
         #[doc = #docs]
         ///
-        #[doc = #origin_docs]
+        #[doc = #usage_docs]
         ///
         #[doc = #diagram]
         #vis struct #typed<S: #state_trait>(S);
@@ -118,7 +118,7 @@ pub(super) fn typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     }
 }
 
-/// Generates the traits of one state: what it is called, and whether it is terminal.
+/// Generates the implementations of traits for one state: its status, and whether it is terminal.
 fn state_impl(state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         status,
@@ -295,7 +295,6 @@ fn undocumented(machine: &MachineDef) -> Option<TokenStream> {
         .then(|| quote!(#[allow(missing_docs, reason = #reason)]))
 }
 
-/// Generates one field of a struct, with `serde` as its serde attribute.
 fn plain_field(
     field: &FieldDef,
     serde: TokenStream,
@@ -376,7 +375,7 @@ pub(super) fn initial_data(state: &StateDef, machine: &MachineDef) -> TokenStrea
     quote!(#ident { #(#values)* #phantom })
 }
 
-/// Returns the value of the field `of_machine`, which uses the type parameters that no other field names.
+/// Returns the value of the field `of_machine`, which uses the parameters of the machine that no other field names.
 fn phantom_value(state: &StateDef, machine: &MachineDef) -> Option<TokenStream> {
     phantom(&state.fields, machine).map(|_| quote!(of_machine: __core::default::Default::default(),))
 }
@@ -455,7 +454,7 @@ fn entry_value(
     }
 }
 
-/// Converts a value of the type `found` to the type of a field. Where no conversion or `Some` will do, `Into` is left out: it would cost compile time.
+/// Converts a value of the type `found` to the type of a field: as it is, by `Some`, or by `Into` where neither will do, since `Into` costs compile time.
 fn converted(value: TokenStream, found: Option<&Type>, field: &FieldDef, here: Span) -> TokenStream {
     let is_written = |ty: Option<&Type>| {
         let [found, ty] = [found, ty].map(|ty| ty.map(|ty| ty.to_token_stream().to_string()));

@@ -2,7 +2,7 @@
 //!
 //! For each state and each step that the state lacks there is a hidden method whose bound can never hold: a trait whose message rustc prints. So it is for
 //! values whose state is a type parameter ([`Generic`]), and for types that make no steps, such as the data of a state (`Stubs::hints`). Editors hide the
-//! stubs, because they are `#[doc(hidden)]`. Their number grows with the square of the machine, so each is as short as can be.
+//! stubs, because they are `#[doc(hidden)]`. Their number grows with the square of the machine's size, so each is as short as can be.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -231,8 +231,8 @@ fn bound(state: &StateDef, call: &StubCall<'_>, machine: &MachineDef, out: &Gene
     never(&name, &message, &label, &[here, call.legal.clone()])
 }
 
-/// Generates a trait that no state implements, with the message that rustc prints. The one implementation, for a type without use, keeps rustc from adding
-/// advice to implement the trait.
+/// Generates a bound that never holds: a trait with the message that rustc prints. Without the one implementation, for a type without use, rustc would add that
+/// there is none, and advise to write one.
 fn never(name: &Ident, message: &str, label: &str, notes: &[String]) -> TokenStream {
     quote! {
         #[diagnostic::on_unimplemented(message = #message, label = #label #(, note = #notes)*)]
@@ -334,7 +334,6 @@ fn stub(state: &StateDef, call: &StubCall<'_>, machine: &MachineDef) -> TokenStr
     }
 }
 
-/// Generates the method of a hint for a step.
 fn hint_method(bound: &Ident, call: &StubCall<'_>) -> TokenStream {
     let here = Span::call_site().located_at(call.name.span());
     let bound = with_span(bound, here);
@@ -351,7 +350,6 @@ fn hint_method(bound: &Ident, call: &StubCall<'_>) -> TokenStream {
     }
 }
 
-/// Returns a name with another span.
 fn with_span(name: &Ident, here: Span) -> Ident {
     let mut name = name.clone();
     name.set_span(here);

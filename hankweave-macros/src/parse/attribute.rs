@@ -10,7 +10,7 @@ use syn::{Attribute, Error, Ident, Meta, Path, Token};
 use crate::case::{is_name, text};
 use crate::error::{Errors, nearest};
 
-/// Traits that are derived without a word of the declaration, unless there are types alone.
+/// Traits that are always derived, unless there are types alone.
 const ALWAYS_DERIVED: [&str; 3] = ["Debug", "Clone", "PartialEq"];
 
 /// Replaces `#[machine(mark(..))]` by `#[mark(..)]`; the user writes the first where another macro owns a bare `mark`.
@@ -174,7 +174,7 @@ pub(super) fn split_docs(attrs: Vec<Attribute>) -> (Vec<Attribute>, Vec<Attribut
     attrs.into_iter().partition(|attr| attr.path().is_ident("doc"))
 }
 
-/// Takes the `derive`s out of the attributes of the enum and returns their traits, without those that the macro derives or writes anyway.
+/// Takes the `derive`s out of the attributes of the enum and returns their traits, without those that are always derived; reports those of serde.
 pub(super) fn derives(attrs: &mut Vec<Attribute>, types: bool, errors: &mut Errors) -> Vec<Path> {
     let mut derives = Vec::new();
     for attr in attrs.extract_if(.., |attr| attr.path().is_ident("derive")) {

@@ -10,7 +10,7 @@ use crate::error::{Errors, did_you_mean};
 use super::attribute::AttributeTarget;
 use super::{attribute, paths, serde};
 
-/// Reads one named field; returns `None` for a field without a name.
+/// Reads one named field; returns `None` for a field without a name, which is reported elsewhere.
 pub(super) fn parse(field: syn::Field, errors: &mut Errors) -> Option<FieldSyntax> {
     if !matches!(field.vis, Visibility::Inherited) {
         errors.at(&field.vis, "fields of a state are always public: leave out `pub`");

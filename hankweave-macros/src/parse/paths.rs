@@ -1,5 +1,4 @@
-//! Rewrites relative paths. The user writes them next to the enum, but generated code is one module deeper: a path that starts with `self` or `super`
-//! gets one more `super`.
+//! Rewrites paths that start with `self` or `super`: the user writes them next to the enum, but generated code is one module deeper.
 
 use syn::visit_mut::{self, VisitMut};
 use syn::{Expr, Generics, Ident, Path, PathSegment, Token, Type};

@@ -1,5 +1,5 @@
-//! Reads the user's serde attributes. They are mostly copied to the generated code; names are read as well, because the graph, the statuses and the code that
-//! reads stored values need them.
+//! Reads the user's serde attributes. Those of fields are copied to the generated code; names are read as well, because the graph, the statuses and the code
+//! that reads stored values need them.
 
 use quote::ToTokens;
 use syn::punctuated::Punctuated;

@@ -294,7 +294,7 @@ impl<'de, E: Error> IntoDeserializer<'de, E> for Reader<E> {
 /// One variant of an enum.
 struct Variant<E> {
     name: Reader<E>,
-    /// What the variant holds; `None` for a variant written as its name alone.
+    /// `None` for a variant written as its name alone.
     content: Option<Reader<E>>,
 }
 

@@ -34,7 +34,7 @@ pub fn early_value<'de, D: Deserializer<'de>>(value: D) -> Result<EarlyValue, D:
 /// The type of a field that came before the state was known.
 #[derive(Debug)]
 pub struct EarlyField<T> {
-    /// Whether the field is an `Option` in some states.
+    /// Whether the field is a `T` in some states and an `Option<T>` in others.
     optional: bool,
     of: PhantomData<T>,
 }
@@ -123,7 +123,6 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for IfAny<T> {
 
 /// A part of serde (a deserializer, a visitor, a seed) that does its work and writes the value that passes through into `record`.
 struct ValueRecorder<'a, I> {
-    /// The part that is wrapped.
     inner: I,
     record: &'a mut Early,
 }
