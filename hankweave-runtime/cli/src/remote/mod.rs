@@ -152,13 +152,16 @@ fn send(global: &Global, execution: &Path, command: Command) -> Result<ExitCode,
 
 /// Longest wait for a process that has the directory and does not accept clients yet.
 const START_WAIT: Duration = Duration::from_secs(10);
+/// Longest wait for the end of a process that closes its server.
+const END_WAIT: Duration = Duration::from_secs(2);
 /// Interval between attempts to connect.
 const CONNECT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Connects to a run, also to one that is about to accept clients.
 async fn connect(target: RunAddress, mut options: Options) -> Result<Client, ConnectError> {
     options.user = Environment::of_process().user();
-    let until = Instant::now() + START_WAIT;
+    let (until, until_ended) = (Instant::now() + START_WAIT, Instant::now() + END_WAIT);
+    let is_directory = matches!(target, RunAddress::Execution(_));
     // A process that asks a question in its terminal accepts no clients before the answer, which may take a night.
     let may_start = || match &target {
         RunAddress::Execution(execution) => !holder(execution).is_some_and(|holder| holder.asking),
@@ -167,6 +170,12 @@ async fn connect(target: RunAddress, mut options: Options) -> Result<Client, Con
     loop {
         match Client::connect(target.clone(), options.clone()).await {
             Err(ConnectError::Find(FindError::NoPort { .. })) if Instant::now() < until && may_start() => {
+                sleep(CONNECT_INTERVAL).await;
+            }
+            // A run that has just ended no longer answers, and a moment later it is no longer live.
+            Err(ConnectError::Connect { .. } | ConnectError::Upgrade { .. })
+                if is_directory && Instant::now() < until_ended =>
+            {
                 sleep(CONNECT_INTERVAL).await;
             }
             connected => return connected,

@@ -1,11 +1,10 @@
 //! Texts of agents, hanks, files and records cannot steer a terminal or deceive its reader (S9).
 
-use std::process::{Command, Stdio};
-
 use hankweave_testing::{Finished, TestProject};
 use serde_json::{Value, json};
 
 use crate::support::project;
+use crate::terminal::Terminal;
 
 /// Writes the clipboard, clears the screen (twice, once with a C1 control), turns the direction of text around and hides.
 const EVIL: &str =
@@ -87,27 +86,6 @@ fn assert_harmless(printed: &Finished) {
             "a file name adds a line: {printed}"
         );
     }
-}
-
-/// Lets a program believe that it writes to a terminal, and returns all that it writes there.
-fn on_a_terminal(project: &TestProject, arguments: &str) -> Option<String> {
-    let command = format!("'{}' {arguments}", env!("CARGO_BIN_EXE_hankweave"));
-    let terminal = Command::new("script")
-        .args([
-            "--quiet",
-            "--return",
-            "--flush",
-            "--command",
-            &command,
-            "/dev/null",
-        ])
-        .current_dir(project.directory())
-        .env("HOME", project.home())
-        .env("TERM", "xterm")
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output();
-    Some(String::from_utf8_lossy(&terminal.ok()?.stdout).into_owned())
 }
 
 /// What the view itself writes moves the cursor and colours; nothing of the hostile text is among it.
@@ -206,22 +184,21 @@ fn every_printed_field_is_harmless() {
 #[test]
 fn what_is_drawn_on_a_terminal_is_harmless() {
     let project = hostile_project();
-    if Command::new("script").arg("--version").output().is_err() {
-        return println!("skipped: there is no `script`, which makes terminals");
-    }
-    let screen = on_a_terminal(&project, "run --recover last-success").unwrap();
-    assert_harmless_view(&screen);
+    let Some(mut screen) = Terminal::open(&project, "run --recover last-success") else {
+        return;
+    };
+    screen.until_ended();
+    assert_harmless_view(&screen.sent());
     project.write("wait", "");
     let mut run = project.start(["run", "--headless", "--recover", "crash-point"]);
     run.wait_for_line(|line| line.contains("failed: "));
     let attached = project.start(["attach", "--after", "0"]);
-    let watched = std::thread::scope(|scope| {
-        let watching = scope.spawn(|| on_a_terminal(&project, "attach --after 0").unwrap());
-        project.write("go", "");
-        watching.join().unwrap()
-    });
+    let mut screen = Terminal::open(&project, "attach --after 0").unwrap();
+    screen.until("]52;c;");
+    project.write("go", "");
+    screen.until_ended();
     drop(run);
-    assert_harmless_view(&watched);
+    assert_harmless_view(&screen.sent());
     let attached = attached.finish_within(std::time::Duration::from_secs(60));
     assert_harmless(&attached);
     assert!(attached.stdout.contains(SHOWN), "{attached}");
