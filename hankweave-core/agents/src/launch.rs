@@ -51,7 +51,7 @@ pub struct Launch {
     pub command: Vec<String>,
     /// Answers to an agent that asks before it acts; other agents ignore them.
     pub permissions: Permissions,
-    /// The hank's options for the agent: effort, permissions, MCP servers and so on.
+    /// The hank's options: effort, MCP servers and so on. Options that the driver's capabilities lack were refused before the start.
     pub options: AgentOptions,
     /// Wanted form of the answer, if any. The prompt asks for it where the agent does not take a schema.
     pub result: Option<AskedResult>,

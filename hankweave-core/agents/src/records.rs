@@ -8,7 +8,7 @@ use hankweave_core::cost::{Billed, ProcessUsage, ReportedUsage, TokenUsage, Usag
 /// Occasion on which the agent's own records are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordsScope {
-    /// During the work, after a line: usage that the lines do not report.
+    /// During the work, after output of the agent: usage that the lines do not report.
     SoFar,
     /// While the agent prints nothing, because a tool works that may use tokens itself.
     Meanwhile,
@@ -69,7 +69,7 @@ impl AgentRecords {
     /// Adds the recorded usage to the usage that the process reported.
     pub fn apply_to(self, usage: &mut ProcessUsage) {
         for message in self.messages.into_iter().chain(self.sub_agents) {
-            // The return value is the increase of the totals, which are compared as a whole below.
+            // Only the totals are needed, not the increase that is returned.
             let _ = usage.message(&message.id, &message.model, message.billed, message.word);
         }
         if let Some(total) = self.total

@@ -44,7 +44,7 @@ impl Capabilities {
         system_prompt: false,
         model_choice: false,
         permissions: false,
-        // So that a hank needs no other evidence of success.
+        // Otherwise every hank would need other evidence of success.
         success: true,
         result: ResultSupport::None,
         options: OptionSupport::NONE,

@@ -118,7 +118,7 @@ fn retry_hint(lower_case: &str) -> Option<Duration> {
             .iter()
             .fold(rest, |rest, filler| rest.strip_prefix(filler).unwrap_or(rest));
         let time = rest.trim_start_matches(['"', '\'', ':', '=', ' ']);
-        // Without a separator the words were the beginning of a longer word.
+        // Without a separator, the words are only the beginning of a longer word.
         if time.len() == rest.len() {
             return None;
         }

@@ -37,14 +37,14 @@ impl AskedResult {
         )
     }
 
-    /// Whether also a strict provider takes this schema: each object requires all its keys and allows no others.
+    /// Whether providers with strict rules take this schema: each object requires all its keys and allows no others.
     #[must_use]
     pub fn is_strict(&self) -> bool {
         is_strict(&self.schema)
     }
 }
 
-/// Keywords that every provider with schemas knows, besides those of objects, lists and choices.
+/// Keywords whose meaning strict providers know, besides those of objects, lists and choices.
 const PLAIN: [&str; 6] = ["type", "description", "title", "enum", "const", "$schema"];
 
 fn is_strict(schema: &Map<String, Value>) -> bool {

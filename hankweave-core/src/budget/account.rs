@@ -86,7 +86,7 @@ impl<'a> ThreadLedger<'a> {
         let before_runs = self.before_runs();
         let mut account = Account::default();
         for record in self.thread.iter().rev() {
-            // At the first codon of a run, the totals are those of all earlier runs, codons that a rollback undid included.
+            // The thread has the codons of a run from the first one on. There, the totals are those of all earlier runs, with codons that a rollback undid.
             if record.codon_index_in_run == 0 {
                 let before = before_runs.get(&record.run.run_id);
                 let before = before.copied().unwrap_or_default();

@@ -78,7 +78,7 @@ impl CodonLimits {
     #[must_use]
     pub fn is_of_the_ceiling(&self, exceeded: &BudgetExceeded) -> bool {
         match exceeded {
-            // The second case: agent and sentinels together have reached the ceiling.
+            // In the second case, agent and sentinels together have reached the ceiling.
             BudgetExceeded::Cost { limit, .. } => {
                 self.of_the_ceiling.dollars
                     || (self.dollars != Some(*limit) && self.left_of_ceiling == Some(*limit))
@@ -120,6 +120,7 @@ impl CodonLimits {
     #[must_use]
     pub fn over_all_attempts(&self, exceeded: BudgetExceeded) -> BudgetExceeded {
         match (exceeded, self.own_dollars) {
+            // The limit is the rest that earlier attempts left of `own`: nothing, if they used more than that.
             (
                 BudgetExceeded::Cost {
                     limit,
@@ -129,7 +130,6 @@ impl CodonLimits {
                     share: false,
                 },
                 Some((own, before)),
-                // The limit is what the earlier attempts left; nothing, if they used more than `own`.
             ) if limit + before == own.max(before) => BudgetExceeded::of_money(own, used + before),
             (exceeded, _) => exceeded,
         }
@@ -352,7 +352,7 @@ impl Scope<'_> {
     fn dollars(&self, own: Option<Usd>) -> (Option<Usd>, bool) {
         let left = self.left_of_ceiling();
         let allotted = self.allotted();
-        // `inside` is the limit that loop and shares set; `not_ceiling` is that limit as far as it is another one than `left`.
+        // `inside` is the limit that loop and shares set, which may be just `left`, passed on; `not_ceiling` is that limit without `left`.
         let (inside, not_ceiling) = match self.in_loop {
             // A loop without a limit of its own passes on what is left of the ceiling, in shares if it has any. A share counts as another limit
             // than the ceiling.

@@ -100,7 +100,7 @@ impl Meter {
         if let Some(limit) = cost {
             return Some(BudgetExceeded::of_money(limit, self.dollars));
         }
-        // Without sentinels, `dollars` already includes what is left of the ceiling.
+        // Without costs of sentinels, `limits.dollars` covers the ceiling already.
         let ceiling = limits.left_of_ceiling.filter(|limit| self.total_cost() >= *limit);
         if let Some(limit) = ceiling.filter(|_| self.of_sentinels > Usd::ZERO) {
             return Some(BudgetExceeded::of_money(limit, self.total_cost()));

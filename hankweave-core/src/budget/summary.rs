@@ -45,7 +45,7 @@ pub struct BudgetSummaryRow {
     pub loop_context: Option<LoopContext>,
     /// Outcome.
     pub status: BudgetStatus,
-    /// Limits before the first attempt.
+    /// Limits at the first attempt, or now for an entry that has not started.
     pub limits: CodonLimits,
     /// Spending of all attempts, also of a skipped codon.
     pub spent: Usd,

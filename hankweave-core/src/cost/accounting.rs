@@ -122,9 +122,9 @@ pub struct CountedUsage {
 #[derive(Debug, Clone, Default)]
 pub struct ProcessUsage {
     prices: Arc<Prices>,
-    /// Usage that results have reported.
+    /// Usage up to the last result.
     settled: UsageTotals,
-    /// Usage of messages since the previous result, until a result replaces it.
+    /// Usage of messages since the last result.
     unsettled: UsageTotals,
     /// Messages about which no further report counts.
     closed: MessageIds,

@@ -279,7 +279,7 @@ impl Prices {
         Some((name, price))
     }
 
-    /// Returns the price that the user has given for this name with a provider in front; `None` if providers have different prices.
+    /// Returns the price that the user has given for this name with a provider in front; `None` also if several providers have different prices.
     fn given_with_provider(&self, own: &str) -> Option<(&String, &Price)> {
         let is_it = |name: &str| name.rsplit_once('/').is_some_and(|(_, behind)| behind == own);
         let mut found = (self.models.iter()).filter(|(name, price)| price.given_by.is_some() && is_it(name));

@@ -6,10 +6,8 @@ use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Billionths of a dollar in a dollar, as a float.
 const NANOS_PER_USD: f64 = 1e9;
 
-/// Billionths of a dollar in a dollar, as a whole number.
 const NANOS: u64 = 1_000_000_000;
 
 /// The largest number of billionths up to which `f64` holds every whole number.
@@ -75,7 +73,7 @@ impl Usd {
         Ok(Self(dollars as u64 * NANOS + nanos as u64))
     }
 
-    /// Returns the amount for people: `$0.0231`, or `at least $0.0231` for a lower bound, or `unknown` for a lower bound of zero.
+    /// Returns the amount for people: `$0.0231`, or `at least $0.0231` for a lower bound, or `unknown` for a lower bound that would be shown as zero.
     #[must_use]
     pub fn display(self, is_lower_bound: bool) -> String {
         match (is_lower_bound, self.shown_units()) {

@@ -42,21 +42,21 @@ impl<'n> JsonNode<'n> {
 pub(super) struct HankReader<'t> {
     pub(super) problems: Problems,
     pub(super) places: SourceMap,
-    /// Number of ids that replace unreadable ones, or the ids of unreadable items, so that the rest keeps its position.
+    /// Number of made-up ids, which stand in for unreadable ids and items, so that the others keep their positions.
     pub(super) stand_ins: usize,
     /// A `continuationMode` or `terminateOn` could not be read, so the rules between codons are not checked.
     pub(super) has_unread_links: bool,
     lines: LineIndex<'t>,
 }
 
-/// Reads one string that passes `check`; its error is the broken rule.
+/// Reads one string that passes `check`, whose error is the broken rule.
 pub(super) fn checked<E: Into<String>>(
     check: impl Fn(&str) -> Result<(), E>,
 ) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<String> {
     parsed(move |text| check(text).map(|()| text.to_owned()))
 }
 
-/// Reads one string and converts it by `parse`; its error is the broken rule.
+/// Reads one string and converts it by `parse`, whose error is the broken rule.
 pub(super) fn parsed<T, E: Into<String>>(
     parse: impl Fn(&str) -> Result<T, E>,
 ) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<T> {
@@ -219,7 +219,7 @@ impl<'t> HankReader<'t> {
         });
     }
 
-    /// Remembers the position of an accepted value and returns the value; every reading function ends with this or with `refuse`.
+    /// Remembers the position of an accepted value, for later problems with it, and returns the value.
     fn accept<T>(&mut self, node: &JsonNode<'_>, value: T) -> Option<T> {
         let position = self.lines.position(node.value.start());
         self.places.add_position(&node.path, position);

@@ -1,4 +1,4 @@
-//! Turns a hank into its rehearsal, a run without agents, checks and questions, and names the steps that a rehearsal leaves out (CLI-74).
+//! Turns a hank into its rehearsal, a run without real agents, checks and questions, and names the steps that a rehearsal leaves out (CLI-74).
 
 use serde::{Deserialize, Serialize};
 

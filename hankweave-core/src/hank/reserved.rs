@@ -54,13 +54,10 @@ pub fn is_never_a_link(name: &[u8]) -> bool {
 /// Entries of one folder that git checks to find out whether the folder is a repository. In a repository git reads settings, which start programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RepositoryShape {
-    /// Has `HEAD`.
     head: bool,
-    /// Has `objects`.
     objects: bool,
-    /// Has `refs`.
     references: bool,
-    /// Has `commondir`, which names another folder for objects and refs.
+    /// `commondir`, which names another folder for objects and refs.
     common: bool,
 }
 
@@ -91,7 +88,7 @@ impl RepositoryShape {
     }
 }
 
-/// Returns a folder that would be a repository if files had these `paths`, if there is one; the folder that contains all is the empty path.
+/// Returns a folder that files at `paths` would make a repository, if there is one; the empty path is the folder around all of them.
 #[must_use]
 pub fn repository_among<'p>(paths: impl IntoIterator<Item = &'p [u8]>) -> Option<&'p [u8]> {
     let mut folders = std::collections::BTreeMap::<&[u8], RepositoryShape>::new();

@@ -302,7 +302,7 @@ pub fn uncounted_money(
     problems
 }
 
-/// Returns level, message and hint of the problem with the codon's dollars, if they cannot be counted. `limit` is the words for the limit on them; `None`
+/// Returns level, message and hint of the problem with the codon's dollars, if they cannot be counted. `limit` is the limit on them, in words; `None`
 /// if they are not limited.
 fn uncounted(
     codon: &CodonConfig,

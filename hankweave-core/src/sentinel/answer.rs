@@ -49,7 +49,7 @@ pub struct SentinelAnswer {
     pub ask: Option<(Ask, String)>,
 }
 
-/// The output of a command is no answer.
+/// Reason why the output of a command is no answer.
 #[derive(Debug, thiserror::Error)]
 #[error("the command printed no object as it should, {}", plain_with_place(.0))]
 pub struct AnswerError(#[from] serde_json::Error);

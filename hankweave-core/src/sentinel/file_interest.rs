@@ -27,7 +27,7 @@ impl FileInterest {
         let triggers: Vec<_> = of_files
             .map(|trigger| match trigger {
                 Trigger::Event { conditions, .. } => known(conditions),
-                // In a sequence every changed file counts, because one that matches no step interrupts the sequence.
+                // In a sequence every changed file counts, because one that matches no step may interrupt the sequence.
                 Trigger::Sequence { .. } => Vec::new(),
             })
             .collect();

@@ -16,7 +16,7 @@ pub(crate) use leaf::leaves;
 pub(crate) use plain::syntax;
 pub use plain::{plain, plain_with_place};
 
-/// Any JSON. An alias, not a re-export: with a re-export the compiler would write `std::string::String` in full in its messages.
+/// Any JSON. An alias, not a re-export: for its variant `String`, the compiler would write `std::string::String` in full in every message.
 #[doc(hidden)]
 pub type Value = serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Requests to the agent, in order: greet it, sign in if the hank says how, open a session (new, copied or loaded), choose the model, prompt. The
-//! answer to one request sends the next.
+//! Requests to the agent, in order: greet it, sign in if the hank says how, open a session (new, copied or loaded), choose the model, prompt. Each
+//! request is sent when the one before it is answered.
 
 use hankweave_core::agent::Permissions;
 
@@ -86,7 +86,7 @@ impl Task {
     }
 }
 
-/// Returns the MCP servers of a launch in the protocol's form. All of them talk over standard input and output, which every agent supports.
+/// Returns the MCP servers of a launch in the protocol's form. They talk over standard input and output, which every agent supports.
 fn servers(launch: &Launch) -> Value {
     let servers = launch.options.servers().map(|(name, server)| {
         let variables = server.env.iter();
@@ -268,7 +268,7 @@ impl AcpDecoder {
 struct ModelOptions {
     names: Vec<String>,
     current: Option<String>,
-    /// Id of the session setting that chooses the model; `None` for the older request `session/set_model`.
+    /// Id of the session setting that chooses the model; `None` if the request `session/set_model` does.
     setting: Option<String>,
 }
 

@@ -23,7 +23,7 @@ struct ToolCall {
     input: Value,
     /// Content of the newest update that had any.
     text: String,
-    /// Whether the event of the call was reported.
+    /// The event of the call was reported.
     is_reported: bool,
 }
 

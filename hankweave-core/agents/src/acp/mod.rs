@@ -60,7 +60,7 @@ pub struct AcpDecoder {
     cost_before: Usd,
     /// Cost that the agent has reported for this process, held back until the tokens for the user's price are known.
     reported_cost: Usd,
-    /// Part of `usage` that belongs to earlier processes in the log.
+    /// Part of the cost in `usage` that belongs to earlier processes in the log.
     earlier_in_log: Usd,
     /// Outcome, once the work has ended.
     end: Option<End>,
@@ -401,7 +401,7 @@ impl AcpDecoder {
 /// Error code of ACP: the user has to sign in first.
 const SIGN_IN: i64 = -32000;
 
-/// Returns a cost that is in US dollars.
+/// Returns the cost, unless it is in another currency than US dollars.
 fn dollars(cost: Cost<'_>) -> Option<Usd> {
     let is_dollars = cost.currency.as_deref().is_none_or(|currency| currency == "USD");
     let amount = cost.amount.0.filter(|_| is_dollars)?;

@@ -25,7 +25,8 @@ pub(super) struct Helpers {
 struct Helper {
     /// Its open tool calls.
     calls: HashSet<String>,
-    /// It has sent a request to a model, and the answer has not started. No line reports the request; it follows the prompt or the last tool result.
+    /// It has sent a request to a model, and the answer has not started. The stream reports neither: a request follows the prompt or the last tool
+    /// result, and an answer has started when one of its blocks is printed.
     awaits_model: bool,
 }
 
@@ -35,7 +36,7 @@ impl Helpers {
         self.any
     }
 
-    /// Whether a sub-agent may be working. One in the background outlives the tool use that started it, and is known again when it prints again.
+    /// Whether a sub-agent may be working. One in the background outlives the tool use that started it, and is noted again with its next line.
     pub(super) fn may_work(&self) -> bool {
         self.too_many || !self.known.is_empty()
     }

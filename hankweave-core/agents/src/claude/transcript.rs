@@ -84,7 +84,7 @@ impl Transcript {
                     self.open_requests.extend(self.last_open_request.clone());
                 }
             }
-            // This sum covers the whole session, so a resumed process cannot use it.
+            // This line has no time and covers the whole session, so a resumed process cannot use it.
             Some("cost-state") if self.since.is_none() => {
                 self.stated = line.model_usage.sum(&self.prices).map(|sum| sum.totals);
             }

@@ -152,7 +152,7 @@ impl ClaudeUsage {
             None => UsageConfidence::Rough,
         };
         let billed = usage.billed();
-        // After an answer in chunks broke off, claude asks again for one in a single line; the request that broke off is an unknown cost.
+        // After an answer in chunks broke off, claude asks again for one in a single line; the cost of the one that broke off is unknown.
         let whole = parent.is_none() && confidence == UsageConfidence::Final && !billed.is_nothing();
         self.misses_cost |= self.request_open && whole;
         self.request_open &= !whole;

@@ -40,31 +40,32 @@ pub(super) struct Item<'l> {
     pub(super) kind: Text<'l>,
     /// Of a message or a thought.
     pub(super) text: Text<'l>,
-    /// Of a tool call.
+
+    // All tool calls.
     pub(super) status: Text<'l>,
-    /// Of a shell command.
+    pub(super) error: Object<Failure<'l>>,
+
+    // Shell commands.
     pub(super) command: Text<'l>,
-    /// Of a shell command.
     pub(super) aggregated_output: Text<'l>,
-    /// MCP server of the tool.
+
+    // MCP tools. A call to sub-agents has its tool in `tool`, too.
     pub(super) server: Text<'l>,
-    /// Name of an MCP tool, or of a tool for sub-agents.
     pub(super) tool: Text<'l>,
-    /// Query of the provider's web search.
+    pub(super) arguments: Value,
+    pub(super) result: Object<McpResult<'l>>,
+
+    // The provider's web search.
     pub(super) query: Text<'l>,
-    /// Action of the provider's web search.
     pub(super) action: Object<Action<'l>>,
-    /// Prompt for sub-agents.
+
+    // Calls to sub-agents.
     pub(super) prompt: Text<'l>,
     /// Session ids of the sub-agents that get `prompt`.
     pub(super) receiver_thread_ids: List<Text<'l>>,
-    /// Of an MCP tool.
-    pub(super) arguments: Value,
-    /// Changed files.
+
+    // Changes of files.
     pub(super) changes: Value,
-    /// Of an MCP tool.
-    pub(super) result: Object<McpResult<'l>>,
-    pub(super) error: Object<Failure<'l>>,
 }
 
 /// Action of the provider's web search: a search, or the opening of a page.

@@ -23,8 +23,7 @@ const WORDS: [&str; 6] = [
 /// Reads the lines of the rollout file of one session.
 #[derive(Debug)]
 pub struct Rollout {
-    /// Start of this process; older lines belong to an earlier one.
-    /// `None` counts all lines.
+    /// Start of this process; older lines belong to an earlier one. `None` counts all lines.
     since: Option<Timestamp>,
     /// Model and service tier of the next responses.
     model: String,

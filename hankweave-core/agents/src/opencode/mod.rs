@@ -164,7 +164,7 @@ impl OpencodeDecoder {
     }
 
     fn handle_error(&mut self, failure: Failure<'_>, events: &mut Vec<AgentEvent>) {
-        // The answer of an open step was cut off and may have been paid for.
+        // The answer of an open step was cut off and may have been paid for; a request that was refused costs nothing.
         self.misses_cost |= self.in_step;
         self.in_step = false;
         let data = failure.data.0.unwrap_or_default();

@@ -108,7 +108,7 @@ enum Day {
     Weekday(Weekday),
     Tomorrow,
     Today,
-    /// No day is named: the next day on which the time is not over.
+    /// No day is named: today, or tomorrow if the time passed an hour ago or more.
     Next,
 }
 
@@ -269,7 +269,7 @@ impl Clock {
         Some(clock)
     }
 
-    /// Reads a time of day; consumes words even if they are none.
+    /// Reads a time of day; consumes words even if they name no time.
     fn consume<'w>(words: &mut Peekable<impl Iterator<Item = &'w str> + Clone>) -> Option<Self> {
         let word = words.next()?.to_ascii_lowercase();
         let named = match &*word {

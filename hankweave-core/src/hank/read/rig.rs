@@ -77,7 +77,7 @@ fn shell_text(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String
     Some(text)
 }
 
-/// Returns the danger that a shell command seems to be, in words; guards against slips, not against malice (HANK-13).
+/// Returns in words the damage that a shell command seems to do; guards against slips, not against malice (HANK-13).
 fn danger_in(command: &str) -> Option<&'static str> {
     let words: Vec<&str> = command.split_whitespace().collect();
     let removes_root = words.windows(3).any(|three| {

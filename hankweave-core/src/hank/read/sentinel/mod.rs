@@ -1,6 +1,6 @@
 //! Reads the sentinels of a codon: each entry, and the configuration in hank.json or in a file of its own (HANK-51).
 //!
-//! Configurations are only checked here and kept as JSON, so most functions return no value. `core::sentinel` makes types out of the JSON.
+//! Configurations are only checked here and kept as JSON, so most functions return no value. `crate::sentinel` makes types out of the JSON.
 
 mod events;
 mod keys;
