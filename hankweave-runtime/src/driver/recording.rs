@@ -18,7 +18,6 @@ const CHUNK_BYTES: usize = 1 << 20;
 pub(crate) struct Recording {
     disk: Arc<dyn Disk>,
     path: PathBuf,
-    /// Bytes of the log that were read.
     offset: u64,
     /// Whether the log was read to its end.
     is_read: bool,

@@ -185,7 +185,7 @@ pub(crate) struct SentinelTotals {
 }
 
 impl Watchers {
-    /// Loads the sentinels and lets them see every event from now on. Their loading is recorded before this returns; also returns their figures.
+    /// Loads the sentinels, which is recorded and published first, and lets them see every event from now on. Returns their figures as well.
     pub(crate) async fn start(context: Context, sentinels: Vec<Loadable>) -> (Self, SentinelTotals) {
         let events = context.manager.subscribe();
         let own_files: BTreeSet<String> = sentinels

@@ -199,7 +199,6 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Makes the queued form of a command.
     fn job(&self, request: ClientRequest) -> QueuedCommand {
         QueuedCommand {
             request,

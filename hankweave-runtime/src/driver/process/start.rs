@@ -124,7 +124,6 @@ impl ProcessHost {
         })
     }
 
-    /// Returns the command of a launch, and its decoder.
     fn command(&self, launch: Launch, invocation: ProgramInvocation) -> (CommandSpec, Box<dyn AgentDecoder>) {
         let mut own = invocation.env;
         own.insert(

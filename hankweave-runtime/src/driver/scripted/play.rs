@@ -143,7 +143,6 @@ impl ScriptedArguments {
     }
 }
 
-/// The agent while it plays its script.
 struct Player {
     script: Script,
     variables: ScriptVariables,
@@ -272,7 +271,6 @@ impl Player {
         }
     }
 
-    /// Prints the list of the commands in the background.
     fn print_background(&self) -> io::Result<()> {
         let commands = self.background.iter();
         self.stream
@@ -361,7 +359,6 @@ impl Player {
     }
 }
 
-/// Prints a line of this many bytes.
 fn huge_line(bytes: u64) -> io::Result<()> {
     let mut left = bytes;
     while left > 0 {
