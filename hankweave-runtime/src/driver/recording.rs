@@ -58,7 +58,6 @@ impl Recording {
         self.decoder.records_needed(RecordsScope::Whole).is_some()
     }
 
-    /// Reads and decodes the next chunk.
     fn read(&mut self) -> io::Result<()> {
         let chunk = self.disk.read_at(&self.path, self.offset, CHUNK_BYTES)?;
         self.offset += chunk.len() as u64;

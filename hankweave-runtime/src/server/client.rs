@@ -143,7 +143,7 @@ impl ClientConnection {
         }
     }
 
-    /// Waits for a disconnection, unless the server stops.
+    /// Disconnects the client. A server that stops does not wait for that.
     async fn unless_closed(&self, disconnect: impl Future<Output = ()>) {
         tokio::select! {
             biased;

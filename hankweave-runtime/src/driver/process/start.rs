@@ -97,7 +97,7 @@ impl ProcessHost {
         };
         let logger = OutputLogger {
             log,
-            // Only claude is interrupted first, and only claude prints pieces.
+            // Only claude is interrupted first, and it prints pieces.
             piece_filter: interrupt_first.then(PieceFilter::default),
             framer: LineFramer::new(line_bytes),
             decoder,

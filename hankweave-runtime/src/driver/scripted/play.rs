@@ -95,7 +95,6 @@ fn default_script(prompt: &str, answer: Option<&str>) -> Script {
     }
 }
 
-/// Arguments of the child; see [`play`].
 #[derive(Default)]
 struct ScriptedArguments {
     model: Option<String>,

@@ -87,7 +87,6 @@ impl ScriptedStream {
         }))
     }
 
-    /// Prints a line, with the id of the session.
     fn line(&self, mut line: Value) -> io::Result<()> {
         line["session_id"] = Value::from(self.session_id.as_str());
         raw(format!("{line}\n").as_bytes())
