@@ -331,7 +331,6 @@ impl AttemptView {
 }
 
 impl EarlierAttempts {
-    /// Adds an attempt that has ended.
     pub(super) fn add(&mut self, key: AttemptKey, attempt: &AttemptView) {
         self.count = self.count.saturating_add(1);
         self.cost += attempt.spent();

@@ -269,7 +269,7 @@ impl RunView {
             ProgressKind::Background => Some(WaitKind::Background),
             ProgressKind::Checkpoint | ProgressKind::Restore | ProgressKind::Rig => None,
         };
-        // The end of a codon lists its wait for a usage limit. Then the progress only has the time until which the run waits.
+        // The end of the codon has listed its wait for a usage limit: the progress only says until when the run waits.
         let is_listed = *kind == ProgressKind::Wait
             && subject.as_deref() == Some(USAGE_LIMIT)
             && set_end_of_limit(&mut self.waits, codon_id.as_ref(), *ends_at);

@@ -209,7 +209,7 @@ impl RunView {
         }
     }
 
-    /// Returns what follows the open attempt: the next codon of its loop; after the last one the next iteration, the entry after the loop, or either.
+    /// Returns what follows the open attempt: the next codon; after the last codon of a loop its next iteration, the entry after the loop, or either.
     fn make_next(&self) -> Option<String> {
         if self.state.has_ended() {
             return None;

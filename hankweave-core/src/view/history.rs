@@ -138,7 +138,7 @@ impl RunView {
         self.list_undone(undone.into_iter().chain(others));
         let start = self.history.start();
         (self.money.before, self.money.before_at_least) = (start.before, start.before_at_least);
-        // A rollback marks attempts before it undoes them. They are removed by now, so no mark is needed.
+        // A rollback has marked the attempts that it was to undo. It undoes exactly those removed above, so marks on others do not hold.
         let counting = self
             .items
             .values_mut()

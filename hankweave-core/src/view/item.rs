@@ -104,7 +104,7 @@ impl From<&LoopCheck> for CheckView {
 impl ItemView {
     /// Returns the position of the next attempt in `iteration`.
     pub(super) fn next_attempt(&self, iteration: u32) -> AttemptKey {
-        // All listed attempts of the iteration may have been summed since.
+        // The newest attempt of the iteration may be in the sum of old ones.
         let newest_summed = self.earlier.and_then(|earlier| earlier.last);
         let newest = self.newest_in(iteration).max(newest_summed);
         let newest = newest.filter(|key| key.iteration == iteration);
@@ -127,7 +127,6 @@ impl ItemView {
         shown.fold(earlier, |sum, cost| sum + cost)
     }
 
-    /// Adds the result of the check in `iteration`.
     pub(super) fn keep_check(&mut self, iteration: u32, check: CheckView) {
         self.checks.insert(iteration, check);
         while self.checks.len() > CHECKS {

@@ -124,8 +124,8 @@ impl RunView {
         self.make_room();
     }
 
-    /// Adds a codon at the end, with its loop if that is new; returns the length that both add to the JSON, in bytes. `known` is its item from the previous
-    /// plan, and `loops` has the items of that plan's loops.
+    /// Adds a codon at the end, with its loop if that is new; returns an upper bound for the length that both add to the JSON, in bytes. `known` is its item
+    /// from the previous plan, and `loops` has the items of that plan's loops.
     fn lay_out(
         &mut self,
         entry: &Layout<'_>,

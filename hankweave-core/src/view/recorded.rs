@@ -128,7 +128,7 @@ impl RunView {
     }
 
     /// Turns a run that is recorded as running, and whose process no longer exists, into a crashed one. `worked` is the least time at work of its open attempt;
-    /// `None` where only the time of the last event is known.
+    /// `None` where only the last sign of life is known: the last event, or a later time from [`note_alive`](Self::note_alive).
     pub fn mark_crashed(&mut self, worked: Option<Duration>) {
         if self.state.has_ended() || self.state == RunState::Planned {
             return;
@@ -141,8 +141,8 @@ impl RunView {
             && let Some(item) = self.items.get_mut(&now.item)
             && let Some(attempt) = item.attempts.get_mut(&now.key())
         {
-            let until_last_event = || attempt.worked(self.at.unwrap_or(Timestamp::UNIX_EPOCH));
-            let worked = worked.unwrap_or_else(until_last_event);
+            let until_last_sign = || attempt.worked(self.at.unwrap_or(Timestamp::UNIX_EPOCH));
+            let worked = worked.unwrap_or_else(until_last_sign);
             attempt.duration_ms = u64::try_from(worked.as_millis()).ok();
             attempt.state = AttemptState::Crashed;
         }
@@ -202,7 +202,7 @@ fn sum_undone(state: &HankweaveState, thread: &ExecutionThread) -> Option<Earlie
 }
 
 impl RunState {
-    /// Returns the state of a recorded run. A run that crashed stays recorded as running until the next run starts.
+    /// Returns the state of a recorded run. A run that crashed stays recorded as running until the next start.
     #[must_use]
     pub fn of_record(run: &RunRecord) -> Self {
         match run.status {

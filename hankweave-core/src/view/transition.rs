@@ -52,7 +52,7 @@ impl RunView {
             }
             StateEvent::RunCrashed { run_id, .. } => {
                 self.crash_attempt(run_id, at);
-                // The crash was found at `at`, when the next run started. The waits ended earlier, with the process of the crashed run.
+                // The crash was found at `at`, at the next start. The waits ended earlier, with the process of the crashed run.
                 let last_at_work = self.crashed_attempt(run_id).and_then(AttemptView::last_at_work);
                 self.end_waits(last_at_work.unwrap_or(at));
                 self.end_run(RunState::Crashed, at);
@@ -195,7 +195,7 @@ impl RunView {
         self.enter(state, at);
     }
 
-    /// Ends all waits except those for an answer at the latest at `at`, when the run ended.
+    /// Ends all waits, except those for an answer, with a run that ended at `at`, however long they were to last.
     pub(super) fn end_waits(&mut self, at: Timestamp) {
         let waits = self.waits.values_mut();
         for wait in waits.filter(|wait| wait.kind != WaitKind::Approval) {

@@ -41,7 +41,7 @@ pub enum FileAction {
     Deleted,
 }
 
-/// Returns the tree of files, each given by its path with `/` between the parts, and the time of its last change. Paths come in order.
+/// Returns the tree of files, each given by its path with `/` between the parts, and the time of its last change. Of too many files it has the first ones.
 #[must_use]
 pub fn file_tree<'p>(files: impl IntoIterator<Item = (&'p str, Timestamp)>) -> Vec<FileNode> {
     let mut root = FolderNode::default();
@@ -57,7 +57,6 @@ struct FolderNode<'p> {
     entries: BTreeMap<&'p str, TreeNode<'p>>,
 }
 
-/// An entry of a folder.
 enum TreeNode<'p> {
     Folder(FolderNode<'p>),
     /// With the time of its last change.

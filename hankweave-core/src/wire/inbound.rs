@@ -147,7 +147,6 @@ impl RawCommand {
     }
 }
 
-/// Reads the data of the command `name` by its rules.
 fn read_command(name: &str, mut data: Value, rules: &'static [FieldRule]) -> Result<Command, Refused> {
     let mut checker = Checker::default();
     checker.within("data", |checker| checker.object(&mut data, rules));

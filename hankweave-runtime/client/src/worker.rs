@@ -36,15 +36,13 @@ pub(super) struct PendingCommand {
 pub(super) struct ConnectionTask {
     target: RunAddress,
     handshake: Handshake,
-    /// The last event that the caller has or does not want.
+    /// The last event that was passed on, or that the caller does not want.
     position: u64,
-    /// Commands of the caller.
     requests: mpsc::Receiver<PendingCommand>,
-    /// Messages to the caller.
     events: mpsc::Sender<ServerMessage>,
     /// Commands that were sent and have no answer yet, by their ids.
     unanswered: BTreeMap<String, PendingCommand>,
-    /// Whether an event was skipped because `events` is full. From then on all events are skipped, until a new connection sends them again.
+    /// Whether an event was skipped because `events` is full. From then on all messages are skipped, until a new connection sends the events again.
     lagging: bool,
     /// Why the task has ended, for the caller.
     ended: Arc<OnceLock<Disconnected>>,

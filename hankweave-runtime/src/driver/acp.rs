@@ -13,7 +13,7 @@ use super::program_driver::{Agent, USUAL};
 pub(super) const NAME: &str = "acp";
 
 /// Any program that speaks the protocol, version 1, over its standard input and output. Its abilities are known only once it has answered the
-/// greeting, so those below are assumed until then.
+/// greeting; they are checked then.
 pub(super) static AGENT: Agent = Agent {
     name: NAME,
     program: None,

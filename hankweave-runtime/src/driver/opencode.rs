@@ -34,7 +34,6 @@ pub(super) static AGENT: Agent = Agent {
     invocation,
 };
 
-/// Options that opencode supports.
 const SUPPORT: OptionSupport = OptionSupport {
     permissions: &[AccessMode::ReadOnly, AccessMode::Edit],
     isolate: true,

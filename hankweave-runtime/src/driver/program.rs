@@ -192,7 +192,7 @@ pub(super) fn command_line<const N: usize>(
     fixed.chain(with_value.flatten()).map(OsStr::to_owned).collect()
 }
 
-/// Returns the model for a command line, without `prefix`, the name of its agent. `None` if the model is `own`: then the program chooses.
+/// Returns the model for a command line, without `prefix`. `None` for the model `own`, which leaves the choice to the program.
 pub(super) fn chosen_model<'l>(launch: &'l Launch, own: &str, prefix: &str) -> Option<&'l OsStr> {
     let model = Some(launch.model.as_str()).filter(|model| *model != own)?;
     Some(OsStr::new(model.strip_prefix(prefix).unwrap_or(model)))
@@ -222,7 +222,7 @@ fn check_argument(what: &'static str, value: &str) -> Result<(), StartError> {
     })
 }
 
-/// Writes a file like [`private_file`], but into the folder for temporary files.
+/// Writes a file like [`private_file`], but into the folder for temporary files, where nothing is kept.
 pub(super) fn private_temp_file(
     host: &ProcessHost,
     launch: &Launch,

@@ -18,7 +18,6 @@ const CHUNK_BYTES: usize = 1 << 20;
 pub(crate) struct Recording {
     disk: Arc<dyn Disk>,
     path: PathBuf,
-    /// Bytes of the log that were read.
     offset: u64,
     /// Whether the log was read to its end.
     is_read: bool,
@@ -59,7 +58,6 @@ impl Recording {
         self.decoder.records_needed(RecordsScope::Whole).is_some()
     }
 
-    /// Reads and decodes the next chunk.
     fn read(&mut self) -> io::Result<()> {
         let chunk = self.disk.read_at(&self.path, self.offset, CHUNK_BYTES)?;
         self.offset += chunk.len() as u64;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::program_driver::{Agent, ProgramDriver};
 use super::{AgentDriver, ProcessHost, ScriptedDriver, acp, claude, codex, command, gemini, opencode, pi};
 
-/// Built-in agents that are programs, except the scripted one, which has a driver of its own.
+/// Agents that are programs, except the scripted one, which has a driver of its own.
 static AGENTS: [&Agent; 7] = [
     &acp::AGENT,
     &claude::AGENT,

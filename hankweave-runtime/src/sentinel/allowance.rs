@@ -39,7 +39,6 @@ pub(crate) struct Spent {
     pub(crate) sentinels: Usd,
 }
 
-/// Limit that closed an allowance.
 #[derive(Debug)]
 enum ReachedLimit {
     /// The money of the hank or of the loop, which is watched here.
@@ -139,8 +138,8 @@ impl Allowance {
         }
     }
 
-    /// Returns the reason why the work of a sentinel is cut short at the end of its codon, for people. A used-up budget is reported by
-    /// [`why_closed`](Self::why_closed).
+    /// Returns the reason why the work of a sentinel is cut short at the end of its codon, for people. A used-up budget is no such
+    /// reason: [`why_closed`](Self::why_closed) has it.
     pub(crate) fn why_cut(&self) -> &'static str {
         match self.halt.is_cancelled() {
             true => STOPPED,

@@ -132,7 +132,7 @@ fn input(context: &Context, config: &SentinelConfig, firing: &Firing) -> Vec<u8>
     text.into_bytes()
 }
 
-/// Reads to the end and keeps at most one byte more than `most`, so that the caller sees when there were more.
+/// Reads to the end and keeps at most one byte more than `most`, so that the caller sees whether there was more.
 async fn read(output: &mut (impl AsyncRead + Unpin), most: u64) -> Vec<u8> {
     let mut kept = Vec::new();
     // Output that cannot be read is left out: the exit code shows whether the command failed.

@@ -170,7 +170,7 @@ impl SentinelPath {
     fn open(&self, disk: &dyn Disk, dir: &ExecutionDir) -> io::Result<(Box<dyn Folder>, &Path)> {
         let (root, path) = self.parts(dir);
         if let Self::Managed(path) = self {
-            // Folders in the state directory are private. They are made here, as `Folder::make` would make them with the user's umask.
+            // Folders in the state directory are private. They are made here, because `Folder::make` would make them with the user's umask.
             let folder = path.parent().unwrap_or(path);
             disk.make_private_dirs(&root.join(folder))?;
         }

@@ -1,8 +1,8 @@
 //! Sentinels of one codon: observers that act on its events, by a command or a model. They subscribe to the state manager like any other subscriber and
 //! delay no other task (SENT-9 to SENT-13). `codon` starts them and waits for their end.
 //!
-//! One task follows the events for all sentinels of a codon ([`Watchers`]). `hankweave_core::sentinel` decides when a sentinel acts; then it runs its
-//! command or asks its model, one question at a time for each sentinel, while the task continues listening.
+//! One task follows the events for all sentinels of a codon ([`Watchers`]). `hankweave_core::sentinel` decides when a sentinel acts; the sentinel then runs
+//! its command or asks its model, one question at a time for each sentinel, while the task continues listening.
 
 mod allowance;
 mod call;
@@ -185,7 +185,7 @@ pub(crate) struct SentinelTotals {
 }
 
 impl Watchers {
-    /// Loads the sentinels and lets them see every event from now on. Their loading is recorded before this returns; also returns their figures.
+    /// Loads the sentinels, which is recorded and published first, and lets them see every event from now on. Returns their figures as well.
     pub(crate) async fn start(context: Context, sentinels: Vec<Loadable>) -> (Self, SentinelTotals) {
         let events = context.manager.subscribe();
         let own_files: BTreeSet<String> = sentinels

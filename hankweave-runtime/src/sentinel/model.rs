@@ -262,7 +262,6 @@ impl SentinelModel {
         }
     }
 
-    /// Sends one request.
     async fn ask_once(
         &self,
         context: &Context,

@@ -1,5 +1,5 @@
-//! Problems of a hank's sentinels that are found before a run starts: a missing program, a file that must not be written (SENT-11), and permissions that have
-//! no effect. Errors in the texts of the hank itself are found earlier, when it is loaded.
+//! Problems of a hank's sentinels that are found before a run starts, and only on the machine where it is to run: a missing program, a file that must not be
+//! written (SENT-11), and permissions that have no effect. Errors in the texts of the hank itself are found earlier, when it is loaded.
 
 use hankweave_core::hank::{CodonConfig, Hank, Problem, SentinelEntry, Severity};
 use hankweave_core::sentinel::model::unloaded;

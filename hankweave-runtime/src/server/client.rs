@@ -49,7 +49,6 @@ pub(super) struct ClientConnection {
     pub(super) id: String,
     /// Number under which the hub knows it.
     pub(super) number: u64,
-    /// Messages that wait for it.
     pub(super) outbox: Arc<Outbox>,
     /// Rights; `None` before its handshake.
     pub(super) mode: Option<Mode>,
@@ -144,7 +143,7 @@ impl ClientConnection {
         }
     }
 
-    /// Waits for a disconnection, unless the server stops.
+    /// Disconnects the client. A server that stops does not wait for that.
     async fn unless_closed(&self, disconnect: impl Future<Output = ()>) {
         tokio::select! {
             biased;
@@ -301,7 +300,6 @@ impl ClientConnection {
         }
     }
 
-    /// Answers a handshake or a command.
     async fn read_message(&mut self, socket: &mut ClientSocket, text: &str) {
         match Inbound::read(text) {
             Err(refused) => self.refuse(&ParsedRequest::default(), refused),

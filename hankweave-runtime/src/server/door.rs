@@ -116,7 +116,6 @@ impl Door {
         }
     }
 
-    /// Sends the list of records.
     async fn list(&self, connection: Box<dyn Connection>) {
         match &self.rooms {
             Rooms::Many(records) => plain::send_json(connection, &records.listed().await).await,

@@ -25,7 +25,6 @@ const PART_BYTES: usize = 512 << 10;
 #[derive(Debug, Default)]
 pub(super) struct HistoryChunk {
     pub(super) messages: Vec<Utf8Bytes>,
-    /// Length of the messages.
     bytes: usize,
     /// The last event in the messages; `None` without events.
     pub(super) last_seq: Option<u64>,
@@ -94,7 +93,6 @@ pub(super) fn batches(
 /// A `history.batch` that is being written.
 struct BatchMessage {
     text: String,
-    /// Number of its events.
     events: usize,
 }
 

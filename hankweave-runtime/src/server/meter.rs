@@ -1,4 +1,4 @@
-//! A connection that measures how many bytes the client has taken, and since when it takes none. A client whose system buffers bytes counts as taking them.
+//! A connection that measures how many bytes the client has taken, and since when it takes none. Bytes that a system buffers for the client count as taken.
 
 use std::io;
 use std::pin::Pin;

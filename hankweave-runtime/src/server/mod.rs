@@ -80,7 +80,7 @@ pub use origin::Origin;
 pub use page::exported_page;
 pub use record::{OpenRecordError, RecordServer};
 
-/// How long the server stays for responsive clients when a run has ended by itself, so that they can ask for its report or files.
+/// How long the server stays for responsive clients when a run has ended by itself, so that they can ask about it.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// How long passing on the last events may take when the run has ended, and then making the report.

@@ -20,7 +20,6 @@ pub(super) struct Outbox {
 #[derive(Debug, Default)]
 struct Queue {
     messages: VecDeque<Utf8Bytes>,
-    /// Length of the messages.
     bytes: usize,
     /// Whether there were too many messages. All of them are dropped then, and later ones, too.
     overflowed: bool,

@@ -231,7 +231,6 @@ impl FoldedRecord {
     }
 }
 
-/// Returns the run that starts with this event.
 fn started_run(entry: &JournalEntry) -> Option<&RunId> {
     match &entry.event {
         Event::StateTransition { transition, .. } => match &**transition {

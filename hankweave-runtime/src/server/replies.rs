@@ -80,7 +80,6 @@ impl Replies {
         self.error(attempted, refused.message, refused.code.name(), hint)
     }
 
-    /// Returns an error about a message of the client.
     pub(super) fn error(
         &self,
         attempted: &ParsedRequest<'_>,

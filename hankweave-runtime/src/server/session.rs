@@ -32,7 +32,7 @@ impl ClientConnection {
             self.check_resumption(after, is_first)?;
         }
         let shared = Arc::clone(&self.shared);
-        // The last event before those that come by themselves.
+        // The last event before those that the client gets as new ones.
         let position = match (is_first, handshake.after_seq) {
             (true, _) if handshake.events == Some(false) => shared.hub.position(),
             (true, Some(after)) => {
@@ -199,7 +199,6 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Makes the queued form of a command.
     fn job(&self, request: ClientRequest) -> QueuedCommand {
         QueuedCommand {
             request,

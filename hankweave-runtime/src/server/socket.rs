@@ -52,7 +52,7 @@ pub(super) enum SocketEvent {
     Message(Message),
     /// Every message is sent.
     Idle,
-    /// So many bytes were sent to the client that a ping should show whether it reads.
+    /// Enough bytes were sent to the client that a ping should show whether it reads.
     Unproven,
     /// The client does not read.
     Overflowed,

@@ -69,7 +69,7 @@ fn invocation(
 /// - Partial messages are requested because they report the usage of a message when it ends.
 /// - Claude's own money limit is a second safeguard next to the codon's budget: claude knows the cost of its sub-agents at once. In a resumed session it
 ///   counts only the new process.
-/// - A resumed session would send the system prompt that it recorded at its start, so the snapshot of that prompt is turned off.
+/// - A resumed session would send the system prompt that it recorded at its start in the place of this one, so the snapshot of that prompt is turned off.
 fn arguments(launch: &Launch, system_prompt: Option<&Path>, servers: Option<&Path>) -> Vec<OsString> {
     let mut args: Vec<OsString> = ["-p", "--output-format", "stream-json", "--verbose"]
         .map(OsString::from)

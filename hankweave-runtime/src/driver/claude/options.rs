@@ -12,7 +12,6 @@ use crate::driver::StartError;
 use crate::driver::process::ProcessHost;
 use crate::driver::program::private_temp_file;
 
-/// Options that claude supports.
 pub(super) const SUPPORT: OptionSupport = OptionSupport {
     effort: &["low", "medium", "high", "xhigh", "max"],
     permissions: &[AccessMode::ReadOnly, AccessMode::Edit],

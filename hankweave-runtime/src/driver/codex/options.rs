@@ -11,7 +11,6 @@ use crate::driver::StartError;
 use crate::driver::process::ProcessHost;
 use crate::driver::program::private_temp_file;
 
-/// Options that codex supports.
 pub(super) const SUPPORT: OptionSupport = OptionSupport {
     effort: &["minimal", "low", "medium", "high", "xhigh"],
     permissions: &[AccessMode::ReadOnly, AccessMode::Edit],

@@ -75,7 +75,6 @@ impl ProcessHost {
         Ok(used)
     }
 
-    /// Passes the lines of a log to the decoder.
     fn decode_log(&self, log: &Path, decoder: &mut dyn AgentDecoder) -> io::Result<()> {
         let mut framer = LineFramer::new(self.limits().line_bytes);
         let mut events = Vec::new();

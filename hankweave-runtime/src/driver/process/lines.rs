@@ -99,7 +99,6 @@ impl LineFramer {
         (self.dropped.is_some() || !self.unfinished.is_empty()).then(|| self.take_line())
     }
 
-    /// Adds bytes to the unfinished line.
     fn extend(&mut self, bytes: &[u8]) {
         if self.dropped.is_none() && self.unfinished.len() + bytes.len() <= self.limit {
             self.unfinished.extend_from_slice(bytes);
@@ -110,7 +109,6 @@ impl LineFramer {
         dropped.add(bytes);
     }
 
-    /// Returns the unfinished line as a finished one.
     fn take_line(&mut self) -> OutputLine<'static> {
         let bytes = std::mem::take(&mut self.unfinished);
         match self.dropped.take() {

@@ -17,9 +17,7 @@ pub(super) struct PieceFilter {
 enum LinePosition {
     /// At its beginning: this many bytes match [`PIECE`] and are held back.
     Beginning(usize),
-    /// In a line that is kept.
     Kept,
-    /// In a line that is removed.
     Removed,
 }
 

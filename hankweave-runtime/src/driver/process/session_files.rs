@@ -85,7 +85,6 @@ pub(in crate::driver) struct FoundSession {
 pub(in crate::driver) struct SessionFiles {
     format: &'static SessionFormat,
     disk: Arc<dyn Disk>,
-    /// Folder of all sessions.
     sessions: PathBuf,
     since: Option<Timestamp>,
     prices: Arc<Prices>,
@@ -307,7 +306,6 @@ impl SessionReader {
         recorded.merge(self.lines.take());
     }
 
-    /// Reads new lines of the file.
     fn read(&mut self) -> io::Result<()> {
         self.file.read(|line| self.lines.line(line))?;
         if self.file.is_cut_short() {

@@ -97,7 +97,7 @@ impl ProcessHost {
         };
         let logger = OutputLogger {
             log,
-            // Only claude is interrupted first, and only claude prints pieces.
+            // Only claude is interrupted first, and it prints pieces.
             piece_filter: interrupt_first.then(PieceFilter::default),
             framer: LineFramer::new(line_bytes),
             decoder,
@@ -124,7 +124,6 @@ impl ProcessHost {
         })
     }
 
-    /// Returns the command of a launch, and its decoder.
     fn command(&self, launch: Launch, invocation: ProgramInvocation) -> (CommandSpec, Box<dyn AgentDecoder>) {
         let mut own = invocation.env;
         own.insert(

@@ -263,7 +263,6 @@ impl Stoppable {
         self.signal(grace / 2).await
     }
 
-    /// Ends the process by signals.
     async fn signal(&mut self, grace: Duration) -> io::Result<ProcessExit> {
         match self.interrupt_first {
             true => interrupt(&mut *self.control, grace).await,

@@ -1,7 +1,7 @@
 //! Two-way conversation with an agent that speaks ACP. The attendant owns the agent's standard input, and carries out the actions that the agent's decoder
 //! returns, such as writing a message.
 //!
-//! The attendant only ever waits for the agent to read its input. A stop of the process does not wait for the attendant.
+//! The attendant waits only for the agent to read its input, and a stop of the agent does not wait for that.
 
 use std::pin::Pin;
 
@@ -21,7 +21,6 @@ pub(super) struct Attendant {
     input: Option<AgentInput>,
     /// Message that asks the agent to stop its work; `None` if there is none, or it was sent.
     stop_message: Option<String>,
-    /// Whether the agent was asked to stop.
     is_stopping: bool,
 }
 

@@ -95,7 +95,6 @@ fn default_script(prompt: &str, answer: Option<&str>) -> Script {
     }
 }
 
-/// Arguments of the child; see [`play`].
 #[derive(Default)]
 struct ScriptedArguments {
     model: Option<String>,
@@ -143,7 +142,6 @@ impl ScriptedArguments {
     }
 }
 
-/// The agent while it plays its script.
 struct Player {
     script: Script,
     variables: ScriptVariables,
@@ -272,7 +270,6 @@ impl Player {
         }
     }
 
-    /// Prints the list of the commands in the background.
     fn print_background(&self) -> io::Result<()> {
         let commands = self.background.iter();
         self.stream
@@ -361,7 +358,6 @@ impl Player {
     }
 }
 
-/// Prints a line of this many bytes.
 fn huge_line(bytes: u64) -> io::Result<()> {
     let mut left = bytes;
     while left > 0 {

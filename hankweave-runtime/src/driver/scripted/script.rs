@@ -10,7 +10,6 @@ pub(super) struct Script {
     pub(super) session_id: Option<String>,
     /// Prints no opening line.
     pub(super) no_init: bool,
-    /// Ignores SIGTERM.
     pub(super) ignore_term: bool,
     pub(super) turns: Vec<ScriptedTurn>,
     /// Prints no closing line.
@@ -36,7 +35,6 @@ impl Script {
 pub(super) struct ScriptedTurn {
     /// Answers and waits for the commands in the background before the turn.
     pub(super) after_background: bool,
-    /// Waits this long before the turn.
     pub(super) delay_ms: u64,
     pub(super) thinking: Option<String>,
     pub(super) text: Option<String>,
@@ -44,17 +42,13 @@ pub(super) struct ScriptedTurn {
     pub(super) usage: Option<ScriptedUsage>,
     /// Line to print as it is.
     pub(super) raw: Option<String>,
-    /// Prints a line of this many bytes.
     pub(super) huge_line: Option<u64>,
-    /// Prints a line that is not UTF-8.
     pub(super) invalid_utf8: bool,
-    /// Text to print on standard error.
     pub(super) stderr: Option<String>,
     /// Command to leave running.
     pub(super) spawn_detached: Option<String>,
     /// Leaves a process running that keeps standard output open.
     pub(super) hold_stdout: bool,
-    /// Never continues.
     pub(super) hang: bool,
     /// Number of a signal that the agent sends to itself.
     pub(super) signal: Option<u8>,
@@ -93,7 +87,7 @@ pub(super) struct ScriptedUsage {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct ScriptedError {
     pub(super) message: String,
-    /// Status of HTTP.
+    /// HTTP status.
     pub(super) status: Option<u16>,
     pub(super) context_exceeded: bool,
 }

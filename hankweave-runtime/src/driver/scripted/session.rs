@@ -61,7 +61,6 @@ impl ScriptedSession {
         session
     }
 
-    /// Returns the usage of all models.
     pub(super) fn totals(&self) -> UsageTotals {
         let mut totals = UsageTotals::default();
         for (model, usage) in &self.models {
@@ -70,7 +69,6 @@ impl ScriptedSession {
         totals
     }
 
-    /// Adds the usage of this process.
     pub(super) fn add(&mut self, usage: &UsageTotals) {
         let mut totals = self.totals();
         totals.merge(usage);
@@ -88,7 +86,7 @@ impl ScriptedSession {
         if !matches!(temporary.open(name), Ok(OpenedEntry::Folder(_))) {
             remove(&*temporary, name)?;
             match temporary.create_folder(name) {
-                // Another process has made the folder since.
+                // Hankweave, which keeps the folder, has put it back meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => made?,
             }

@@ -33,7 +33,6 @@ impl ScriptedStream {
         self.line(json!({"type": "assistant", "message": message, "parent_tool_use_id": null}))
     }
 
-    /// Prints the result of a tool.
     pub(super) fn tool_result(&self, id: &str, text: &str, is_error: bool) -> io::Result<()> {
         let block = json!({"type": "tool_result", "tool_use_id": id, "content": text, "is_error": is_error});
         let message = json!({"role": "user", "content": [block]});
@@ -88,7 +87,6 @@ impl ScriptedStream {
         }))
     }
 
-    /// Prints a line, with the id of the session.
     fn line(&self, mut line: Value) -> io::Result<()> {
         line["session_id"] = Value::from(self.session_id.as_str());
         raw(format!("{line}\n").as_bytes())

@@ -87,7 +87,6 @@ impl ActiveSentinel {
         }
     }
 
-    /// Gives up the queue.
     fn give_up(&mut self, reason: &'static str) {
         let times = self.engine.give_up();
         self.reported_dropped += times as u64;

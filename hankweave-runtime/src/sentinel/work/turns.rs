@@ -39,7 +39,6 @@ pub(super) struct Turn {
 
 /// Result of a question.
 pub(super) enum TurnResult {
-    /// A command answered.
     Answered(SentinelAnswer),
     /// A model replied, which costs money even if the reply is no valid answer.
     Replied(Box<PendingQuestion>, Bill, AnswerCheck),
