@@ -147,15 +147,12 @@ struct ChildControl {
     child: Child,
     leader: Pid,
     end: ChildEnd,
-    /// See [`CommandSpec::marker`].
     marker: String,
-    /// How the child has ended, once known.
     exit: Option<ProcessExit>,
     /// The task that writes the bytes of [`Stdin::Bytes`].
     writer: Option<AbortOnDropHandle<()>>,
-    /// As in [`ChildSpawner`].
     adopts: bool,
-    /// Time of the first signal that asked the group to end.
+    /// Time of the first signal to the group.
     first_signal: OnceLock<Instant>,
 }
 

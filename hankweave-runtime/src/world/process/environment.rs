@@ -27,7 +27,6 @@ pub fn child_environment(
     environment
 }
 
-/// Start of the names of our own variables.
 const PREFIX: &str = "HANKWEAVE_";
 
 /// Names, without the prefix, of the variables that hankweave reads (CLI-21) or sets for its children. Every variable that is read anywhere in the
