@@ -367,7 +367,6 @@ fn reset_settings(repository: &Path) -> Result<(), RemoteError> {
 
 /// The remote's record, which ours may follow or replace.
 struct RemoteRecord {
-    /// Its commit.
     record: String,
     /// Whether ours replaces it, because it is no ancestor of ours.
     replaces: bool,

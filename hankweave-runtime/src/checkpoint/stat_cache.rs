@@ -60,7 +60,6 @@ pub(super) struct Recognition<'a>(Peekable<btree_map::Iter<'a, TreePath, (FileSt
 pub(super) struct NextCache {
     file: File,
     temporary: PathBuf,
-    /// The start of the walk.
     began: FileTime,
 }
 

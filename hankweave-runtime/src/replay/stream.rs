@@ -22,7 +22,6 @@ use crate::world::disk::Disk;
 pub(super) struct ReplayStream {
     codon: CodonId,
     agent: String,
-    /// The log and its decoder.
     recording: Recording,
     /// Cost of the recorded messages at the prices of their run. The logs of codex and gemini have tokens without costs.
     messages: ProcessUsage,

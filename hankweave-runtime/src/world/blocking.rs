@@ -145,7 +145,6 @@ fn start_reserve(runtime: &Runtime) {
     reserve.release();
 }
 
-/// Meeting point of the threads of the reserve.
 #[derive(Debug, Default)]
 struct Reserve {
     state: Mutex<Arrived>,

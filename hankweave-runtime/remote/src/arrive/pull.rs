@@ -203,7 +203,6 @@ async fn references_to_replaced(local: &LocalSide<'_>, record: &str) -> Result<V
         .collect())
 }
 
-/// Returns the result of a pull that changes nothing.
 fn nothing_new(local: &LocalSide<'_>, record: String) -> FetchedRun {
     FetchedRun {
         changed: false,

@@ -4,7 +4,7 @@ use std::io;
 
 use flate2::{Compress, Compression, FlushCompress, Status};
 
-/// Number of compressed bytes that are written at once.
+/// Maximum number of compressed bytes that are written at once.
 const PIECE: usize = 64 << 10;
 
 /// Compresses one object after the other: a new `Compressor` is expensive, its reuse is not.

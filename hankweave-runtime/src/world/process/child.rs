@@ -114,7 +114,6 @@ fn start(spec: &CommandSpec) -> io::Result<(Child, Pid)> {
     let mut children = until_continued(children());
     let child = command.spawn()?;
     let number = child.id().and_then(|id| i32::try_from(id).ok());
-    // The leader of its own session and group.
     let leader = number.and_then(Pid::from_raw).expect("it was not waited for");
     children.insert(leader.as_raw_nonzero().get());
     Ok((child, leader))

@@ -31,7 +31,6 @@ type ChangeTime = (i64, i64);
 /// Stands for the time of a folder that may change again without a new time.
 const UNSETTLED: ChangeTime = (i64::MIN, 0);
 
-/// Entries of a folder, by name.
 type Entries = HashMap<OsString, Entry>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
