@@ -17,7 +17,6 @@ pub(crate) struct RecordFile {
     pub(crate) source: FileSource,
 }
 
-/// Where the bytes of a file come from.
 #[derive(Debug)]
 pub(crate) enum FileSource {
     Bytes(Vec<u8>),
@@ -34,7 +33,6 @@ impl RecordFile {
         }
     }
 
-    /// Returns the number of pieces.
     pub(crate) fn pieces(&self) -> u64 {
         self.length().div_ceil(PIECE)
     }

@@ -62,7 +62,6 @@ const SETTINGS: [&str; 7] = [
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
     world: World,
-    /// Path of the program `git`.
     program: PathBuf,
     /// Folder of the repository; `None` for questions about a remote.
     repository: Option<PathBuf>,

@@ -111,7 +111,7 @@ impl ArrivalLimits {
     }
 
     /// Checks the files of each checkpoint: one is restored now, and a rollback can restore any other. Folders count too,
-    /// because a few git objects can describe an enormous number of nested folders. Blocks.
+    /// because a few folders that contain one another repeatedly expand without end. Blocks.
     pub(crate) fn check_checkpoints(
         &self,
         history: &GitHistory,

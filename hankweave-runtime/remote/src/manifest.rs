@@ -71,8 +71,8 @@ pub(crate) struct ExecutionMeta {
 }
 
 impl ExecutionMeta {
-    /// Returns the part of the file execution-meta.json that is safe and useful on another machine. `has_hank` says that the
-    /// record has the hank, so that its path on this machine is not needed.
+    /// Returns the part of the file execution-meta.json that does not depend on the machine, and that starts and reaches
+    /// nothing on another one. `has_hank`: the record has the hank, so its path on this machine is left out.
     pub(crate) fn of(file: &[u8], has_hank: bool) -> Self {
         let file: Value = serde_json::from_slice(file).unwrap_or_default();
         let options = file["invocation"]["options"]

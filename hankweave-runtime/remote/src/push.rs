@@ -259,8 +259,8 @@ impl<'w> LocalSide<'w> {
         Ok(pushed.without_secret(url))
     }
 
-    /// Returns the remote's record if ours may follow or replace it. Otherwise fails, and pushes our record under `kept/` if
-    /// it has anything that the remote lacks.
+    /// Returns the remote's record if ours may follow or replace it. Otherwise fails, after pushing our record under `kept/`
+    /// unless it is only behind the remote's.
     async fn compare_remote(
         &self,
         remote_head: &str,
@@ -367,7 +367,6 @@ fn reset_settings(repository: &Path) -> Result<(), RemoteError> {
 
 /// The remote's record, which ours may follow or replace.
 struct RemoteRecord {
-    /// Its commit.
     record: String,
     /// Whether ours replaces it, because it is no ancestor of ours.
     replaces: bool,

@@ -73,7 +73,6 @@ pub(crate) async fn unpack(
     answer.or_refused(ACTION).map(drop)
 }
 
-/// A file that is being written, with its path.
 type OutputFile = (PathBuf, Box<dyn AppendFile>);
 
 async fn create(world: &World, path: PathBuf) -> Result<OutputFile, RemoteError> {

@@ -14,7 +14,7 @@ use super::prune;
 use super::repository::{name_of, unless_missing};
 use crate::world::disk::{open_dir, sync_file_system};
 
-/// What the cleanup does to a branch.
+/// Outcome of the cleanup for a branch.
 enum Fate {
     Stays,
     /// The branch is moved back to this older commit.
@@ -26,7 +26,6 @@ enum Fate {
 struct Branch {
     /// Full name of the reference, such as `refs/heads/main`.
     name: String,
-    /// Newest commit before the cleanup.
     tip: Oid,
     fate: Fate,
 }
@@ -102,7 +101,7 @@ fn fate(
         return Ok(Fate::Deleted);
     }
     Ok(match newest_remaining(reader, tip, gone)? {
-        // All branches begin with the first commit of the repository: a branch that ended there would have no checkpoint of its own.
+        // At the first commit, with which every branch begins, a branch has no checkpoint of its own.
         Some((commit, is_first)) if !is_first || branch == MAIN => Fate::Back(commit),
         _ => Fate::Deleted,
     })

@@ -61,7 +61,6 @@ pub struct ShownLines {
     rows: Vec<Row>,
 }
 
-/// One line of a difference.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     kind: LineDifferenceKind,
@@ -157,7 +156,7 @@ impl GitHistory {
     }
 
     /// Compares the files at the beginning of the first attempt with those at the end of the last, without the files that
-    /// only the user changed between attempts. Work without attempts is compared as no change of `to`.
+    /// only the user changed between attempts. Work without attempts has no differences.
     ///
     /// # Errors
     ///
@@ -167,7 +166,8 @@ impl GitHistory {
         self.compare_without(from, to, &self.changed_between(work)?)
     }
 
-    /// Returns the files that differ from the first beginning to the last end although no attempt changed them: the user did, between attempts.
+    /// Returns the files that differ between the first beginning and the last end although no attempt changed them: the
+    /// user did, between attempts.
     ///
     /// # Errors
     ///
@@ -310,7 +310,7 @@ impl ShownLines {
         self.rows.len()
     }
 
-    /// Returns the lines from the index `offset` on: at most `limit` lines, and as many as fit into `bytes` of text, but at least one.
+    /// Returns lines from the index `offset` on: at most `limit`, and those whose text fits into `bytes`; the first always does.
     #[must_use]
     pub fn part(&self, offset: usize, limit: usize, bytes: usize) -> Vec<LineDifference> {
         let begin_of = |at: usize| at.checked_sub(1).map_or(0, |before| self.rows[before].end);
@@ -330,7 +330,7 @@ impl ShownLines {
 /// A comparison in progress.
 struct Comparing<'r> {
     reader: &'r ObjectReader<'r>,
-    /// What is left of [`MAX_COUNTED_BYTES`].
+    /// Rest of [`MAX_COUNTED_BYTES`].
     bytes_left: u64,
     files: Vec<(FileDifference, Sides)>,
 }

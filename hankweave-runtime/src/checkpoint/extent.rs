@@ -67,7 +67,7 @@ impl Measure<'_> {
         }
         let mut extent = CheckpointExtent::default();
         if above > self.most_depth {
-            // This folder is too deep, so the depth of the checkpoint is above `most_depth` without its content.
+            // The folders above count already, so the depth of the checkpoint is above `most_depth`.
             return Ok(extent);
         }
         for entry in unless_missing(self.reader.tree(id))?.unwrap_or_default() {

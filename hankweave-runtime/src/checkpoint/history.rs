@@ -197,7 +197,8 @@ impl GitHistory {
     }
 
     /// Returns the changes from the checkpoint `from` to the files of `workspace`, ordered by path. A new file counts only if
-    /// it matches `patterns` and was touched at `since` or later: an older one was there when `from` was made, and its patterns left it out.
+    /// it matches `patterns` and was touched at `since` or later: an older one existed when `from` was made,
+    /// whose own patterns decided about it.
     ///
     /// # Errors
     ///

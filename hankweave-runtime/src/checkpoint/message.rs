@@ -1,7 +1,7 @@
 //! Messages of the commits that are checkpoints, written and read (RUN-17).
 //!
-//! The first line is `<kind>: …`, for a codon `<kind>:<codon> [run:<run>] <name>`. Lines such as `Timestamp: …`, `Base: …`
-//! and `Left out: …` follow after an empty line.
+//! The first line is `<kind>: <text>`, for a codon `<kind>:<codon> [run:<run>] <name>`. After an empty line, lines such as
+//! `Timestamp: <time>`, `Base: <sha>` and `Left out: <file>` follow.
 
 use std::fmt::Write as _;
 
@@ -65,7 +65,8 @@ pub(super) fn made_from(message: &str, base: &CheckpointSha) -> String {
 /// Maximum number of left-out files that are named.
 pub(super) const MOST_NAMED: usize = 20;
 
-/// Prefix of the lines about left-out files. `<reason> <length or -> <path>` follows, or in a last line `<number> more`.
+/// Prefix of the lines about left-out files: reason, length (`-` where it is not the reason) and path follow; in a last
+/// line `<number> more`.
 const LEFT_OUT: &str = "Left out: ";
 
 /// Returns the message for a checkpoint without the `skipped` files that would belong to it.
@@ -130,7 +131,7 @@ fn left_out_file(line: &str) -> Option<LeftOutFile> {
     })
 }
 
-/// Returns the checkpoint that this one was made from, if its commit follows another.
+/// Returns the checkpoint that this one was made from, if that is not the parent of its commit.
 pub(super) fn base(message: &str) -> Option<CheckpointSha> {
     let base = message
         .lines()

@@ -54,8 +54,8 @@ pub(super) fn damaged(id: Oid, what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("the object {id} {what}"))
 }
 
-/// Converts an error. [`unless_missing`](super::repository::unless_missing) treats the class `Os`, of a system error, as a
-/// failure, and `Zlib`, of any other, as damage.
+/// Converts an error: one of the system stays such an error, any other counts as damage for
+/// [`unless_missing`](super::repository::unless_missing).
 pub(super) fn as_git(error: io::Error) -> git2::Error {
     let class = match error.raw_os_error() {
         Some(_) => ErrorClass::Os,
@@ -130,7 +130,7 @@ impl BlobWriter for OnlyIds {
     }
 }
 
-/// Starts the checksum of an object, whose content must follow.
+/// Begins the checksum of an object; its content must follow.
 pub(super) fn begin_sum(kind: ObjectType, length: u64) -> Sha1 {
     Sha1::from(format!("{kind} {length}\0"))
 }

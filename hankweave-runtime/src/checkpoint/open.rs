@@ -277,7 +277,8 @@ fn open_by_path(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Parts of a new repository that git does not need. Each would take a block of the disk or two, and many tasks each have a repository.
+/// Parts of a new repository that git reads if they exist, and does not need. Each takes a block of the disk or two, also in
+/// the folder of each task.
 const TEMPLATE: [&str; 5] = [
     "description",
     "hooks",
@@ -312,7 +313,7 @@ fn create(request: &OpenStoreRequest) -> Result<(), OpenStoreError> {
             .map_err(IoError::at("put in place", path))?)
     };
     put_in_place().inspect_err(|_| {
-        // A failure to clean up is not reported in place of the first error.
+        // A full disk still lets us clean up; the error to report is the first.
         let _ = remove(&temporary);
     })?;
     Ok(sync_folder_of(path)?)
@@ -346,7 +347,7 @@ fn repair(path: &Path, at: Timestamp) -> Result<bool, OpenStoreError> {
         return can_be_used(path);
     };
     match error.kind() {
-        // A file in the place of a folder, or the reverse: the caller moves the whole repository aside.
+        // An entry of another kind is in the way: the caller moves the whole repository aside.
         io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory | io::ErrorKind::AlreadyExists => {
             Ok(false)
         }

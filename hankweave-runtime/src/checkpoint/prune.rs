@@ -1,11 +1,12 @@
-//! Deletes old safety checkpoints, those that each restore makes of the files that it is about to change.
+//! Deletion of old safety checkpoints, which restores make of the files that they are about to change.
 
 use git2::{ErrorCode, Repository};
 use hankweave_core::id::CheckpointSha;
 
 use super::repository::name_of;
 
-/// Number of the newest safety checkpoints, which are kept in any case: a file that a restore removed is missed soon.
+/// Number of the newest safety checkpoints that are kept in any case. Each restore makes one, and a file that is missed is
+/// missed soon.
 pub(super) const KEPT: usize = 20;
 
 /// Reference prefix of safety checkpoints: `recovery/<milliseconds>-<short sha of the target>`.

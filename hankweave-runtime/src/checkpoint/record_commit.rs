@@ -14,8 +14,8 @@ use super::object::{BlobStore as _, ObjectError, begin_sum};
 use super::tree::{FileEntry, FileMode, Listing, changes};
 use super::{HistoryError, TreePath, repository};
 
-/// From this number of new contents on a pack is written: the push that follows copies packed objects as they are, and
-/// compresses loose ones again.
+/// From this number of new contents on a pack is written, as git does with what it imports: the push that follows copies
+/// packed objects as they are, and compresses loose ones again.
 const PACKED_FROM: usize = 100;
 
 /// Commit of a record in the repository of the checkpoints, for `hankweave-remote`.

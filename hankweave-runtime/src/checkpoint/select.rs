@@ -180,7 +180,7 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// Appends `name` to the path while its entry is visited. After an error the path stays, for the message.
+    /// Visits the entry `name`, which ends the path meanwhile; also after an error, for the message.
     fn visit(
         &mut self,
         parent: BorrowedFd<'_>,
@@ -379,8 +379,8 @@ impl Walker<'_> {
     }
 }
 
-/// Returns the names in `folder` without `.` and `..`, ordered so that whole paths come in their order. `list_in` would fail
-/// at an entry whose kind cannot be read; here such an entry stays and fails no checkpoint.
+/// Returns the names in `folder` without `.` and `..`, in the order of the paths that begin with them. Does not use
+/// `list_in`: an entry whose kind cannot be read stays here, and fails no checkpoint.
 fn names(folder: &mut Dir) -> Result<Vec<RawEntry>, Errno> {
     let mut names: Vec<RawEntry> = Vec::new();
     while let Some(entry) = folder.read() {

@@ -97,13 +97,13 @@ impl fmt::Display for UnsafeEntry {
 
 impl std::error::Error for UnsafeEntry {}
 
-/// Returns all entries of `repository` that libgit2 must not open, in the order of the folders. Of the contents, only the
-/// settings of the configuration are checked here.
+/// Returns all entries of `repository` that libgit2 must not open. Of the contents, only the settings of the configuration
+/// are checked here.
 pub(super) fn unsafe_entries(repository: &Path) -> io::Result<Vec<UnsafeEntry>> {
     let mut scan = RepositoryScan::default();
     let root: OwnedFd = open_dir(repository)?.into();
     scan.at_top(&root)?;
-    // A configuration that is no file or too large must not be read.
+    // A configuration that is no file, or is too large, must not be read.
     let is_readable = scan.found.iter().all(|entry| entry.path != Path::new("config"));
     if is_readable {
         scan.found.extend(foreign_setting(repository)?);
@@ -111,7 +111,7 @@ pub(super) fn unsafe_entries(repository: &Path) -> io::Result<Vec<UnsafeEntry>> 
     Ok(scan.found)
 }
 
-/// Fails with the first entry that libgit2 must not open, unless libgit2 does not open it anyway.
+/// Fails with the first unsafe entry that libgit2 would open.
 pub(super) fn check(repository: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let is_opened = |entry: &UnsafeEntry| {
         let name = entry.path.file_name().unwrap_or_default();

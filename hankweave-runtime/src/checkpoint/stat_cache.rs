@@ -60,7 +60,6 @@ pub(super) struct Recognition<'a>(Peekable<btree_map::Iter<'a, TreePath, (FileSt
 pub(super) struct NextCache {
     file: File,
     temporary: PathBuf,
-    /// The start of the walk.
     began: FileTime,
 }
 
@@ -120,8 +119,8 @@ impl<'a> Recognition<'a> {
         Self(stats.iter().peekable())
     }
 
-    /// Returns the blob of the file at `path` if its stat data are unchanged. Returns the cached path too: a clone of it is
-    /// equal to the cached one without a comparison of bytes.
+    /// Returns the blob of the file at `path` if its stat data are unchanged, and the cached path: a clone of that shares its
+    /// bytes, so it costs nothing to keep and to compare.
     pub(super) fn recognise(&mut self, path: &TreePath, stat: &FileStat) -> Option<(&'a TreePath, Oid)> {
         loop {
             let (known, (seen, blob)) = *self.0.peek()?;

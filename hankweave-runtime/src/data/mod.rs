@@ -90,7 +90,7 @@ struct DataRecord {
 /// Maximum time of the check of the data at the end of a run.
 const MAX_CHECK_TIME: Duration = Duration::from_secs(1);
 
-/// Where link and record of an execution directory's data are, and how the data is checked.
+/// Link and record of an execution directory's data, and how the data is checked.
 #[derive(Debug, Clone)]
 pub struct DataPaths {
     /// The agent's workspace.

@@ -1,7 +1,7 @@
 //! Loads a hank and checks the files that it names; later reads its prompts for a run.
 //!
 //! [`load`] parses hank.json, checks each referenced file, then the prompts of sentinels and the results. All mistakes
-//! become [`LoadedHank::problems`]. Only a failure of the system to read is an error.
+//! become [`LoadedHank::problems`]; an error means that there is no hank to read, or that the system failed to read.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;

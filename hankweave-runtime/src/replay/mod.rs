@@ -212,7 +212,7 @@ impl Replay {
         let Some(record) = record.cloned() else {
             return Ok(());
         };
-        // The run did not read the log of a stopped agent to its end.
+        // An agent that was stopped may have printed more than the run read.
         let was_read_to_end = to == CodonStatus::Completed
             && !metadata.is_some_and(|metadata| metadata.contains_key("budgetExceeded"));
         let ended = stream.end(&record, was_read_to_end)?;

@@ -21,9 +21,7 @@ use crate::world::disk::Disk;
 #[derive(Debug)]
 pub(super) struct ReplayStream {
     codon: CodonId,
-    /// Name of the agent.
     agent: String,
-    /// The log and its decoder.
     recording: Recording,
     /// Cost of the recorded messages at the prices of their run. The logs of codex and gemini have tokens without costs.
     messages: ProcessUsage,
@@ -136,7 +134,7 @@ impl ReplayStream {
                 "nothing: the log has ended",
             )));
         };
-        // Duration and name of a tool are taken from the record, and so are not compared.
+        // Only the run knew the duration of a tool: it is taken from the record, and so is the tool's name.
         if let (
             Event::ToolResult {
                 execution_time_ms,

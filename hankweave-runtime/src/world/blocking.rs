@@ -1,5 +1,5 @@
-//! Threads for calls that wait for the disk. All of the runtime that waits for files runs such work through [`Blocking`];
-//! the program builds its tokio runtime with [`lasting_runtime`].
+//! Threads for calls that wait for the disk: [`Blocking`] runs such calls, and the program builds its tokio runtime with
+//! [`lasting_runtime`].
 
 use std::future::Future;
 use std::io;
@@ -73,7 +73,7 @@ fn has_threads() -> bool {
     Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread || probe_threads(1).is_ok()
 }
 
-/// Threads for blocking work: some are always in use, such as those of the writers of state, journal and agents' output; the
+/// Threads for blocking work: some are always in use (the writers of state, journal and agents' output, what is shown), the
 /// others do short work.
 const RESERVE: usize = 8;
 
@@ -128,7 +128,7 @@ fn probe_threads(count: usize) -> io::Result<()> {
     });
     for (end_sender, thread) in started {
         drop(end_sender);
-        // An error would be a panic of the thread, which does nothing that could panic.
+        // The thread does nothing that could panic.
         let _ = thread.join();
     }
     refused.map_or(Ok(()), Err)
@@ -145,7 +145,6 @@ fn start_reserve(runtime: &Runtime) {
     reserve.release();
 }
 
-/// Meeting point of the threads of the reserve.
 #[derive(Debug, Default)]
 struct Reserve {
     state: Mutex<Arrived>,
@@ -156,7 +155,6 @@ struct Reserve {
 struct Arrived {
     /// Number of threads that exist.
     count: usize,
-    /// Whether the threads may continue.
     is_released: bool,
 }
 

@@ -399,7 +399,7 @@ pub(crate) fn replace_through(
         .create_new(temporary, bytes)
         .and_then(|()| disk.rename(temporary, path));
     replaced.inspect_err(|_| {
-        // Removing a file works on a full disk, too (P9). The error to report is the first.
+        // A full disk still lets us clean up (P9); the error to report is the first.
         let _ = disk.remove_file(temporary);
     })
 }
@@ -407,8 +407,8 @@ pub(crate) fn replace_through(
 /// Writes the bytes from position `from` to the end of an open file once more, over themselves.
 ///
 /// Bytes that a process failed to sync can still be read. But the system takes them for written, so no later sync writes
-/// them to the disk. After this call the next sync makes durable what a start has read. A crash during the call does no
-/// harm, because old and new bytes are equal.
+/// them to the disk unless they are written again. After this call the next sync makes durable what a start has read. A
+/// crash during the call leaves old bytes or new ones, which are equal.
 ///
 /// # Errors
 ///

@@ -14,9 +14,7 @@ use super::disk::{Disk, FileKind, permissions};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
-    /// File of the running program.
     program: Option<PathBuf>,
-    /// See [`fallback_state`](Self::fallback_state).
     fallback_state: Option<PathBuf>,
     /// Name of the account, where the system has it in a file.
     account: Option<String>,
@@ -110,7 +108,7 @@ fn name_of_account(accounts: &str, id: u32) -> Option<String> {
     let id = id.to_string();
     accounts.lines().find_map(|line| {
         let mut fields = line.split(':');
-        // `name:password:id:…`
+        // `name:password:id:` begins a line.
         let (name, account_id) = (fields.next()?, fields.nth(1)?);
         (account_id == id).then(|| name.to_owned())
     })

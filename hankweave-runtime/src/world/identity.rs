@@ -39,7 +39,8 @@ pub trait Identity: Send + Sync + std::fmt::Debug {
     /// `None` if there is no such process, if it is a zombie, or if the system does not report its start.
     fn start_ticks(&self, pid: u32) -> Option<u64>;
 
-    /// Whether process `pid` exists and is no zombie. A process that we may not signal is alive, too (STATE-37).
+    /// Whether process `pid` exists and is no zombie. Only the system's answer "no such process" shows that it does not
+    /// exist: a process that we may not signal is alive (STATE-37).
     fn is_alive(&self, pid: u32) -> bool;
 }
 

@@ -54,7 +54,6 @@ pub(super) fn open_store(
 /// A record that was fetched into a new repository.
 #[derive(Debug)]
 pub(super) struct FetchedRecord {
-    /// Git for the new repository.
     pub(super) git: Git,
     /// Name of the record's commit.
     pub(super) record: String,

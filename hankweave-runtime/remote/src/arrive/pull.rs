@@ -1,5 +1,5 @@
 //! Pull: updates a directory from its remote. The order: lock; compare the remote's record with ours; keep ours on the remote
-//! if it is replaced; prepare and verify the new record in a staging folder; announce and install it.
+//! if it is replaced; prepare and verify the new record in a staging folder; install and announce it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -185,8 +185,8 @@ async fn copy_checkpoints(git: &Git, local: &LocalSide<'_>, record: &str) -> Res
 }
 
 /// Returns what git has to fetch so that all commits which `record` does not contain stay reachable. Each gets a reference
-/// with its own name. It cannot keep the name of its branch: the record may have that branch too, and git refuses to fetch
-/// two references into one. Safety checkpoints keep their names, so that old ones are pruned as before.
+/// named after the commit, not the name of its branch: branch names return with every pull, and git refuses to fetch two
+/// references into one. Safety checkpoints keep their names, so that only the newest ones are kept.
 async fn references_to_replaced(local: &LocalSide<'_>, record: &str) -> Result<Vec<String>, RemoteError> {
     let unmerged = format!("--no-merged={record}");
     let format = "--format=%(objectname) %(refname)";
@@ -203,7 +203,6 @@ async fn references_to_replaced(local: &LocalSide<'_>, record: &str) -> Result<V
         .collect())
 }
 
-/// Returns the result of a pull that changes nothing.
 fn nothing_new(local: &LocalSide<'_>, record: String) -> FetchedRun {
     FetchedRun {
         changed: false,

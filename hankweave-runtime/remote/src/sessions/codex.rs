@@ -15,7 +15,6 @@ pub(super) fn files(world: &World, work_dir: &Path) -> Vec<SessionFile> {
     sessions(world, work_dir).map_or_else(Vec::new, |folder| session_files(world, &folder))
 }
 
-/// Adds the rollout file of this session.
 pub(super) fn collect(
     world: &World,
     files: &[SessionFile],

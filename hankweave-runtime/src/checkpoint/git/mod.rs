@@ -42,11 +42,11 @@ use super::{
 pub struct GitCheckpoints {
     history: GitHistory,
     workspace: PathBuf,
-    /// What is known of the files of the newest checkpoint. Locked during every write, so that two writes run one after the other.
+    /// Facts about the files of the newest checkpoint. Locked during every write, so that two writes run one after the other.
     cache: Mutex<StatCache>,
     /// The files of the checkpoints that a restore involves, by tree id: planning, protecting and restoring each need them.
     listings: Mutex<HashMap<Oid, Arc<Listing>>>,
-    /// Objects that exist, as `open` found. The first `restorable` need not check them again; a write forgets them.
+    /// Objects that `open` found, which the first `restorable` need not check again; a write forgets them.
     found_by_open: Mutex<HashSet<Oid>>,
     /// The patterns of the last request and their compiled form, since compiling thousands takes longer than a checkpoint.
     patterns: Mutex<Option<(Vec<String>, Arc<Patterns>)>>,

@@ -36,10 +36,10 @@ pub(super) struct CommitDraft<'a> {
     pub(super) at: Timestamp,
 }
 
-/// What happens if no file differs from the base.
+/// Treatment of files that are all as in the base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unchanged {
-    /// A commit is made all the same (G12).
+    /// They get a commit of their own (G12).
     Recorded,
     /// No commit is made.
     NotRecorded,
@@ -75,7 +75,7 @@ impl GitCheckpoints {
             .inspect_err(|error| {
                 tracing::warn!(%error, "no stat cache can be begun; what is read now is read again");
             })
-            .ok(); // Without a cache the checkpoint is still good.
+            .ok();
         let selection = FileSelection {
             patterns,
             tracked: &[&cache.files],

@@ -1,4 +1,4 @@
-//! What [`GitCheckpoints`] does before a restore: plan it, and save the affected files in a safety checkpoint (G8).
+//! First steps of a restore by [`GitCheckpoints`]: plan it, and save the affected files in a safety checkpoint (G8).
 //! [`apply`](crate::checkpoint::restore::apply) then writes the files.
 
 use std::collections::HashMap;

@@ -4,7 +4,7 @@ use std::io;
 
 use flate2::{Compress, Compression, FlushCompress, Status};
 
-/// Capacity of the buffer for compressed bytes; what it holds is written at once.
+/// Maximum number of compressed bytes that are written at once.
 const PIECE: usize = 64 << 10;
 
 /// Compresses one object after the other: a new `Compressor` is expensive, its reuse is not.
@@ -38,7 +38,6 @@ impl Compressor {
         self.feed(header, sink)
     }
 
-    /// Continues the stream with `piece`.
     pub(super) fn feed(&mut self, mut piece: &[u8], sink: &mut dyn io::Write) -> io::Result<()> {
         let mut output = Vec::with_capacity(PIECE);
         while !piece.is_empty() {
@@ -51,7 +50,6 @@ impl Compressor {
         Ok(())
     }
 
-    /// Ends the stream.
     pub(super) fn end(&mut self, sink: &mut dyn io::Write) -> io::Result<()> {
         let mut output = Vec::with_capacity(PIECE);
         loop {

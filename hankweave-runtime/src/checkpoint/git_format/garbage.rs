@@ -33,7 +33,7 @@ pub(in crate::checkpoint) fn remove_unneeded(
     Ok(unfinished + loose + packs.with_unneeded(needed).write_anew(repository, needed)?)
 }
 
-/// How many bytes [`remove_unneeded`] would free now. Changes nothing.
+/// Returns the number of bytes that [`remove_unneeded`] would free now. Changes nothing.
 pub(in crate::checkpoint) fn length_of_unneeded(
     repository: &Repository,
     needed: &HashSet<Oid>,

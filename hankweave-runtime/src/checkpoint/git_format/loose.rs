@@ -69,7 +69,7 @@ impl LooseObject {
             let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
             let temporary = format!("tmp_object_{}_{number}", std::process::id());
             let file = match retry_on_intr(|| rustix::fs::openat(objects, &*temporary, flags, mode)) {
-                // Another process may use this name: those of two containers may have equal process ids. A push may write during a run.
+                // A push and a run write at the same time, and processes in two containers may have the same number.
                 Err(Errno::EXIST) => continue,
                 made => File::from(made?),
             };

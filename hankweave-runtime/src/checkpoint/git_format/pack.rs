@@ -52,7 +52,7 @@ struct IndexEntry {
     id: Oid,
     /// CRC-32 of the packed object.
     checksum: u32,
-    /// Where the object begins in the pack, in bytes.
+    /// Offset of the object in the pack, in bytes.
     offset: u64,
 }
 

@@ -35,7 +35,6 @@ pub(in crate::checkpoint) fn target(repository: &Repository, name: &str) -> Resu
 /// A branch that is about to move, under its lock. If this value is dropped before [`finish`](Self::finish), the branch keeps its target.
 #[derive(Debug)]
 pub(in crate::checkpoint) struct Move {
-    /// Path of the branch's file.
     branch: PathBuf,
     /// Path of the lock file, with the new content.
     lock: PathBuf,

@@ -68,7 +68,7 @@ enum BranchState {
     },
 }
 
-/// Where the next commit goes.
+/// Place of the next commit.
 struct BranchTip {
     /// Commit at which the branch ends, or the mark if the branch has diverged.
     branch: Oid,
@@ -136,7 +136,7 @@ impl ReviewBranch {
         }
     }
 
-    /// Returns where the next commit goes. Makes the branch if it does not exist; fails if it is not ours.
+    /// Returns the place of the next commit. Makes the branch if it does not exist; fails if it is not ours.
     fn find_or_create(&self, repository: &Repository) -> Result<BranchTip, ReviewError> {
         let (branch, newest, obstacle) = match self.state(repository).map_err(at_branch())? {
             BranchState::Absent => {

@@ -113,7 +113,7 @@ impl dyn Folder + '_ {
     ) -> io::Result<()> {
         let replaced = write(unfinished).and_then(|()| self.rename(unfinished, name));
         replaced.inspect_err(|_| {
-            // Removing a file works on a full disk, too (P9). The error to report is the first.
+            // A full disk still lets us clean up (P9); the error to report is the first.
             let _ = self.remove(unfinished);
         })
     }

@@ -314,7 +314,6 @@ pub(crate) fn open_regular_in(folder: impl AsFd, name: impl Arg + Copy) -> io::R
     if_regular(retry_on_intr(|| openat(&folder, name, flags, Mode::empty())))
 }
 
-/// Returns the opened file, if it is a regular file.
 fn if_regular(opened: rustix::io::Result<OwnedFd>) -> io::Result<File> {
     let file = File::from(opened.map_err(|error| match error {
         // Errors of opening a link, or a socket.

@@ -64,7 +64,7 @@ impl ChildUse {
 }
 
 /// Samples the family of the agent `leader`, which has a session of its own: the processes of that session, those that carry
-/// `marker` in their environment, and their descendants. The agent itself is left out.
+/// `marker` in their environment, and their descendants. The agent itself is left out: its own work was not left running.
 pub(super) fn family_use(leader: i32, marker: &str) -> FamilyUse {
     let family = ProcessSet {
         marker,

@@ -114,7 +114,6 @@ fn start(spec: &CommandSpec) -> io::Result<(Child, Pid)> {
     let mut children = until_continued(children());
     let child = command.spawn()?;
     let number = child.id().and_then(|id| i32::try_from(id).ok());
-    // The leader of its own session and group.
     let leader = number.and_then(Pid::from_raw).expect("it was not waited for");
     children.insert(leader.as_raw_nonzero().get());
     Ok((child, leader))
@@ -147,15 +146,12 @@ struct ChildControl {
     child: Child,
     leader: Pid,
     end: ChildEnd,
-    /// See [`CommandSpec::marker`].
     marker: String,
-    /// How the child has ended, once known.
     exit: Option<ProcessExit>,
     /// The task that writes the bytes of [`Stdin::Bytes`].
     writer: Option<AbortOnDropHandle<()>>,
-    /// As in [`ChildSpawner`].
     adopts: bool,
-    /// Time of the first signal that asked the group to end.
+    /// Time of the first signal to the group.
     first_signal: OnceLock<Instant>,
 }
 

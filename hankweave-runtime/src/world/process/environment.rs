@@ -27,7 +27,6 @@ pub fn child_environment(
     environment
 }
 
-/// Start of the names of our own variables.
 const PREFIX: &str = "HANKWEAVE_";
 
 /// Names, without the prefix, of the variables that hankweave reads (CLI-21) or sets for its children. Every variable that is read anywhere in the
@@ -70,7 +69,7 @@ pub(crate) fn child_name(variable: &OsStr) -> Option<&OsStr> {
     (!name.is_empty() && !is_reserved && !is_denied(name)).then_some(name)
 }
 
-/// Whether a variable is never passed on: our own ones, those of git, and one that loads code into every program.
+/// Whether children do not inherit a variable: one of ours, one of git's, or one that loads code into every program.
 fn is_denied(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name == b"LD_PRELOAD" || name.starts_with(PREFIX.as_bytes()) || name.starts_with(b"GIT_")

@@ -99,7 +99,7 @@ fn start_suspension() -> Vec<i32> {
     children.iter().copied().collect()
 }
 
-/// Whether our parent is a shell that can continue this program after Ctrl+Z.
+/// Whether a shell of this session, which is not in our group, can continue this program after Ctrl+Z.
 pub fn has_job_control() -> bool {
     let own = i32::try_from(std::process::id()).ok().and_then(system::process);
     own.is_some_and(|own| system::process(own.parent).is_some_and(|parent| continues(&parent, &own)))

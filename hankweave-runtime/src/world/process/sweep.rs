@@ -187,8 +187,8 @@ impl ProcessSet<'_> {
     /// Like [`find`](Self::find), with every orphan that we have adopted: every child of ours that is not in `owned`, except
     /// those with the [`SPARED_MARKER`] (S2).
     ///
-    /// If this finds nothing, nothing is left: a descendant that lives is a child of ours or has one above it, and only we
-    /// can reap that child. So the scan finds that child, living or ended.
+    /// If this finds nothing, nothing is left: a descendant that lived when the scan began is a child of ours or has one
+    /// above it, and only we can reap that child. So the scan finds that child living, or ended and worth another scan.
     pub(super) fn find_with_orphans(&self, owned: &BTreeSet<i32>) -> SweepScan {
         let own_pid = own_pid();
         let (all, begin) = (others(), self.earliest_start());

@@ -182,7 +182,6 @@ impl ChildEnd {
 /// Length of a widened pipe, in bytes. With the usual 64 KiB a child that writes much would have to wait for us more often.
 const PIPE_BYTES: usize = 1 << 20;
 
-/// Makes the buffer of a pipe larger.
 pub(super) fn widen(pipe: impl AsFd) {
     // The system refuses this to users with many pipes; the usual length is enough.
     let _ = fcntl_setpipe_size(pipe, PIPE_BYTES);
@@ -238,7 +237,6 @@ fn processor(pid: i32) -> Option<Duration> {
     Some(TICK * ticks)
 }
 
-/// Returns the number of bytes that the process has written.
 fn written(pid: i32) -> Option<u64> {
     let io = read(pid, "io")?;
     let mut lines = str::from_utf8(&io).ok()?.lines();

@@ -43,12 +43,11 @@ const MAX_COMPARED: u64 = MAX_STATE_BYTES as u64;
 
 /// The repository of checkpoints, which is not written through the disk.
 const CHECKPOINTS: &str = "checkpoints";
-/// Folder of the journal.
 const EVENTS: &str = "events";
 const RUNS: &str = "runs";
 
-/// Folder of our own log. Its files are not [watched](Spare::is_watched): putting back writes messages to this log, while
-/// a writer of the log would wait for putting back.
+/// Folder of our own log. Its writer holds a lock that putting back may need for its messages, so its files are not
+/// [watched](Spare::is_watched).
 const LOGS: &str = "logs";
 
 /// Folder of agents' temporary files, and the only folder in it that is kept twice.
@@ -97,7 +96,7 @@ pub enum OpenedSpare {
     Held(PathBuf),
     /// The spare record is kept from now on.
     Kept {
-        /// Whether the record was put back, which was missing after a process was killed.
+        /// Whether a killed process had left the state directory without its record, which was put back.
         put_back: bool,
     },
 }
@@ -191,7 +190,7 @@ impl Spares {
                 return Ok(false);
             };
             let copy = folder.join(state_dir.file_name().unwrap_or_default());
-            // A check without the lock comes first, so that a start at this moment seldom finds the lock taken.
+            // Checked without the lock first: a start at this moment must not find it taken for nothing.
             if lacking_at_start(&copy, state_dir)?.is_empty() {
                 return Ok(false);
             }
@@ -481,7 +480,7 @@ impl Spare {
     }
 
     /// Removes the file `path` from the spare record, because it is removed from the record; returns whether it was kept. A
-    /// file that cannot be removed may be put back later, which does no harm.
+    /// file that cannot be removed would be put back once, and no more.
     fn forget(&self, inner: &Inner, path: &Path) -> bool {
         let second = self.spare_path(path).filter(|_| !inner.given_up);
         second.is_some_and(|second| RealDisk.remove_file(&second).is_ok())

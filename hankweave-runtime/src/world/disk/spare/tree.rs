@@ -31,7 +31,6 @@ type ChangeTime = (i64, i64);
 /// Stands for the time of a folder that may change again without a new time.
 const UNSETTLED: ChangeTime = (i64::MIN, 0);
 
-/// Entries of a folder, by name.
 type Entries = HashMap<OsString, Entry>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -256,7 +255,7 @@ fn is_equal(from: &OwnedFd, to: &OwnedFd, name: &OsStr) -> bool {
         return false;
     };
     if from.st_dev == to.st_dev {
-        // Not a copy: on one file system it would have to be a link, which grows with the first file.
+        // On one file system an equal file must be the same one: another does not grow with it.
         return from.st_ino == to.st_ino;
     }
     (from.st_size, from.st_mtime, from.st_mtime_nsec) == (to.st_size, to.st_mtime, to.st_mtime_nsec)
