@@ -1,6 +1,6 @@
 //! Messages about a task that was started in another folder of tasks: where its files are, and what to type (TASK-125, TASK-127).
 //!
-//! `registry` is the options of the user's command that name the registry and the folder of tasks; the suggested commands repeat them.
+//! `registry` has the options of the user's command that name the registry and the folder of tasks; the suggested commands repeat them.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use hankweave_tasks::layers::{LeaveReason, MissingFiles};
 use crate::args::RegistryArgs;
 use crate::hints::task_command;
 
-/// Returns the line of a worker about a task that it leaves to others. `is_first`: the first such line about a taken folder, which alone adds the advice.
+/// Returns the line of a worker about a task that it leaves to others. `is_first`: this is its first line about a taken folder, which alone has the advice.
 pub(crate) fn left_alone(registry: &RegistryArgs, id: &TaskId, why: &LeaveReason, is_first: bool) -> String {
     let why = match why {
         LeaveReason::Missing(missing) => format!("{id} was {}", words(registry, id, missing)),

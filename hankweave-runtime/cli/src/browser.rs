@@ -84,7 +84,6 @@ fn start_opener(world: &World, program: &Path, file: &Path) -> io::Result<Child>
         .spawn()
 }
 
-/// Returns the text of the file.
 fn redirect_to(address: &str) -> String {
     format!(
         "<!doctype html>\n<meta charset=\"utf-8\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\

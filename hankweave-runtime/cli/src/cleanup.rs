@@ -155,7 +155,7 @@ fn write_unneeded(text: &mut String, plan: &CleanupPlan) -> std::fmt::Result {
     }
 }
 
-/// Asks on a terminal whether to remove; an empty answer means no.
+/// Asks on a terminal whether to remove; anything but `y` or `yes` means no.
 fn is_confirmed(hints: &HintCommands) -> Result<bool, CliError> {
     let stdin = io::stdin();
     if !stdin.is_terminal() || !io::stderr().is_terminal() {

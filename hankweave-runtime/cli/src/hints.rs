@@ -39,7 +39,6 @@ pub(crate) struct HintCommands {
     here: PathBuf,
     /// Whether a command without `-e` takes its directory from [`EXECUTION_VARIABLE`], so that every command needs `-e`.
     is_elsewhere: bool,
-    /// Directory that the commands are about.
     execution: PathBuf,
     /// Arguments of the run that the commands continue.
     run: Invocation,
@@ -271,7 +270,6 @@ impl HintCommands {
         ])
     }
 
-    /// Returns the execution directory.
     pub(crate) fn execution(&self) -> &Path {
         &self.execution
     }
@@ -311,8 +309,7 @@ impl HintCommands {
         self.run.options.iter().any(|option| option.name == "detach")
     }
 
-    /// Returns the hint for a command that a live run refused with this error code; `None` where the
-    /// refusal's own hint is good enough.
+    /// Returns the hint for a command that a live run refused with this error code; `None` where the refusal's own hint is good enough.
     pub(crate) fn instead_of(&self, code: &str) -> Option<String> {
         match code {
             "UNKNOWN_CODON" => Some(format!(
@@ -333,8 +330,8 @@ impl HintCommands {
     }
 }
 
-/// Returns the recorded arguments of the directory's last run; without a record or its hank, arguments that start a run of the hank found for the
-/// directory.
+/// Returns the recorded arguments of the directory's last run. If these are missing, or their hank is, returns arguments that run the hank of the record or
+/// of the directory, or else [`UNKNOWN`].
 fn remembered(here: &Path, execution: &Path) -> Invocation {
     let real = |path: &Path| RealDisk.real_path(path).ok();
     let is_execution = |folder: &Path| real(folder).is_some() && real(folder) == real(execution);

@@ -57,7 +57,7 @@ pub(crate) enum AbsentWorker {
     },
 }
 
-/// What happens to an orphan without a command: which worker acts on it, and when.
+/// Fate of an orphan without a command: which worker acts on it, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Requeue {
     /// Worker that acts first; `None` if no present worker acts.
@@ -199,7 +199,7 @@ impl TaskHolders {
         ))
     }
 
-    /// Returns which worker requeues the task and when, if its lease ends at `end`; `None` if there is no lease.
+    /// Returns which worker requeues the task, and when. `end` is that of its lease, if it has one.
     fn requeue(&self, row: &TaskRow, end: Option<Timestamp>) -> Requeue {
         let after = |orphan_after| {
             // A task that is to be cancelled waits only for the end of the lease (TASK-24).
@@ -237,8 +237,8 @@ impl TaskHolders {
         }
     }
 
-    /// Returns the worker of a running task if it does not renew its lease; `None` for every other task.
-    /// `has_crashed`: the run of the task has crashed, so its worker counts as late before the renewal is overdue.
+    /// Returns the worker of a running task if it does not renew its lease; `None` for every other task. `has_crashed`: the run of the task has crashed,
+    /// so its worker counts as late before the renewal is overdue.
     pub(crate) fn absent(&self, row: &TaskRow, has_crashed: bool) -> Option<AbsentWorker> {
         let TaskRecord::Running(running) = &row.record else {
             return None;

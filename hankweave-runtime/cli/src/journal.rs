@@ -31,7 +31,6 @@ pub(crate) fn journal(global: &Global, args: &JournalArgs) -> Result<ExitCode, C
     recorded::read(&args.execution.execution, part, &mut lines)
 }
 
-/// Printer of the journal's lines.
 struct Journal<'a> {
     /// Kinds of events to print; empty for all.
     kinds: &'a [String],

@@ -76,7 +76,6 @@ impl Notification {
 /// Way in which news is sent.
 #[derive(Debug)]
 enum NotifyMethod {
-    /// The bell of the terminal.
     Bell,
     /// Path of [`DESKTOP`].
     Desktop(PathBuf),

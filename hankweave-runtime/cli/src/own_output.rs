@@ -1,4 +1,4 @@
-//! Notice for a run whose output was redirected into a file of its own workspace, where each line counts as a change of codons.
+//! Notice for a run whose output was redirected into a file of its own workspace, where it counts as a change of codons.
 
 use std::path::Path;
 
@@ -6,8 +6,7 @@ use hankweave_core::discovery::STATE_DIR;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 
-/// Returns the notice for a run whose standard output or error is a file of the workspace. `None` if neither is, or if the system does
-/// not show the file.
+/// Returns the notice for a run whose standard output or error is a file of the workspace. `None` if neither is, or if the system does not show it.
 pub(crate) fn notice(directory: &ExecutionDir) -> Option<String> {
     let root = RealDisk.real_path(directory.root()).ok()?;
     let of = |descriptor: &str| {

@@ -163,7 +163,7 @@ pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, CliError> 
 /// Refuses a run by hand in the workspace of a task that has not completed: it would spend beyond the budget of the task,
 /// past its registry (TASK-126).
 ///
-/// The registry was asked about `task`. `marker` is the variable that a worker sets for its own runs.
+/// The registry was asked about `task`. By `marker`, which is that of this process, the worker's own run is recognized.
 pub(crate) fn check_run(task: &OwningTask, marker: Option<&OsStr>) -> Result<(), CliError> {
     match task.is_run_by_worker(marker) {
         true => Ok(()),
@@ -217,7 +217,7 @@ pub(crate) fn onward(execution: &Path) -> Option<String> {
     Some(OwningTask::of(execution)?.onward())
 }
 
-/// Returns the option with which an attempt waits at least `patience` for the end of a usage limit: ` --max-wait 9h`.
+/// Returns the option with which an attempt waits this long for the end of a usage limit: ` --max-wait 9h`.
 pub(crate) fn patience_option(patience: Duration) -> String {
     format!(" --max-wait {}", duration_argument(patience))
 }
@@ -725,7 +725,7 @@ impl OwningTask {
                 )
             }
             TaskStatus::Waiting => format!("`{answer}{reason}` does"),
-            // Pending or running: an answer after the end of the task is not refused (`is_answered_there`).
+            // Pending or running: once the task has completed, an answer is not refused (`is_answered_there`).
             _ => format!(
                 "the task is {} and asks nothing now; once it waits, `{answer}{reason}` answers; {}",
                 self.status,

@@ -132,7 +132,6 @@ fn list_text(prices: &Prices) -> String {
     table(prices, prices.iter())
 }
 
-/// Heads of the columns of [`table`].
 const HEADS: [&str; 8] = [
     "MODEL",
     "INPUT",

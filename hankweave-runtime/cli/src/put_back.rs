@@ -1,5 +1,4 @@
-//! Puts back a record that an agent has removed, before a command reads it. A run keeps a spare record outside the
-//! directory, from which this one is completed.
+//! Puts back a record that an agent has removed, before a command reads it. A run keeps a spare record outside the directory.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Reads the journal of an execution directory for `logs` and `journal`: once, or again and again while it grows.
+//! Reads the journal of an execution directory for `logs`, `journal` and reports: once, or again and again while it grows.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -21,7 +21,7 @@ use crate::terminal::screen::print_stderr;
 /// Interval at which a followed journal is read: as often as a run syncs it (D5).
 const READ_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How long a journal is read.
+/// Time for which a journal is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Follow {
     /// Only up to what is recorded now.
@@ -37,7 +37,7 @@ pub(crate) enum Follow {
 pub(crate) struct JournalRange {
     /// Number of the event after which the part begins; 0 for all.
     pub(crate) after: u64,
-    /// How long new events are read.
+    /// Time for which new events are read.
     pub(crate) follow: Follow,
     /// Lines that are missing or damaged are not reported.
     pub(crate) quiet: bool,

@@ -38,7 +38,6 @@ pub(crate) struct Registry {
     pub(crate) locks: Locks,
     /// Changes the status of tasks, with the same hooks as workers.
     pub(crate) lifecycle: Lifecycle,
-    /// Files of the tasks.
     pub(crate) layers: TaskLayers,
     pub(crate) world: World,
     /// Address of the registry: `sqlite:PATH` or a `postgres` URL.
@@ -77,7 +76,7 @@ pub(crate) fn with_registry_within<T>(
     })
 }
 
-/// Runs `work` to its end on a runtime that has other threads for blocking parts.
+/// Runs `work` to its end, of which other threads do a part.
 pub(crate) fn with_runtime<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     make_new_files_private();
     let runtime = lasting_runtime().map_err(|error| CliError::no_threads(&error))?;

@@ -83,7 +83,6 @@ fn new_folder(within: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Copies a folder with its entries.
 struct Copying<'a> {
     /// Real path of the workspace.
     root: &'a Path,

@@ -80,7 +80,7 @@ fn dry_run_command(target: &RollbackTarget) -> String {
 pub(crate) struct RollbackRequest<'a> {
     pub(crate) execution: &'a Path,
     pub(crate) target: RollbackTarget,
-    /// What would change is only shown.
+    /// Changes are only shown.
     pub(crate) dry_run: bool,
     /// The user at a terminal is shown what would change, and asked.
     pub(crate) asks: bool,

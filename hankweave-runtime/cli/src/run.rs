@@ -284,7 +284,7 @@ struct Start<'a> {
     keeps_copy: Cell<bool>,
     /// Files and folders that rigs copy over, each with its codon.
     copied_over: Vec<(CodonId, Problem)>,
-    /// Notices about differences from the last run, about missing data, and about options that scripted agents leave out.
+    /// Notices about differences from the last run, a replaced limit of the hank, missing data, and options that scripted agents leave out.
     notices: Vec<String>,
     /// Refuses commands of clients to the run of a worker.
     guard: Option<Arc<dyn CommandGuard>>,
@@ -757,7 +757,7 @@ fn failed_log(state: &HankweaveState, directory: &ExecutionDir) -> Option<PathBu
     }
 }
 
-/// Sends notifications while the run works, if a notifier is configured.
+/// Sends notifications of waits and of a record that is nearly full, if a notifier is configured.
 fn notify_of_waits<'n>(
     notifier: Option<&'n Notifier>,
     hankweave: &Hankweave,
@@ -831,13 +831,12 @@ fn has_failed(outcome: &RunOutcome) -> bool {
     )
 }
 
-/// Exit code of a run that was paused or stopped on purpose: the next run continues (CLI-1).
+/// Exit code of a run that is unfinished on purpose, because it was paused or stopped: the next run continues (CLI-1).
 const PAUSED: u8 = 3;
 
 /// Notice for a run without data whose prompts name the data folder.
 const NO_DATA: &str = "a prompt names <%DATA_DIR%>, and this run has no data: `--data FOLDER` names it";
 
-/// Returns the exit code for an outcome.
 fn exit_code(outcome: &RunOutcome) -> u8 {
     match &outcome.result {
         RunResult::Completed | RunResult::NothingToDo => 0,

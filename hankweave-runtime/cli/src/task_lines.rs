@@ -1,4 +1,4 @@
-//! Lines of the log of a task for people: without codes, and with one line for a requeue.
+//! Lines of the log of a task for people: in words, and with one line for a requeue.
 
 use hankweave_task_model::{LogEntry, LogLevel};
 use hankweave_tasks::lifecycle::ORPHANED;
@@ -105,7 +105,6 @@ pub(crate) fn in_words(error: &str) -> Option<String> {
     })
 }
 
-/// Returns the sentence about a worker that was lost.
 fn lost(worker: &str) -> String {
     format!(
         "ORPHANED: {worker} did not renew its lease (killed, suspended or without its registry), and recorded no result"

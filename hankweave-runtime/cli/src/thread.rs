@@ -97,7 +97,7 @@ struct ThreadView<'a> {
     process: RunProcess,
     /// Lock record of the process that works in the directory.
     holder: Option<ServerLockRecord>,
-    /// How long at least the newest codon has worked, if it is open and its process no longer exists.
+    /// Least time at work of the newest codon, if it is open and its process no longer exists.
     lived: Option<Duration>,
     /// Next codon of the directory, or what blocks it, as `status` says it.
     outlook: Option<String>,

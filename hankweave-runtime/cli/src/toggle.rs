@@ -57,7 +57,7 @@ impl Toggle {
 
     /// Waits until the whole screen is closed: the user may still read it after the end of the run.
     pub(crate) async fn left(&self) {
-        // Fails only without a sender, which `self` is.
+        // Fails only without a sender, which `self` has.
         let _ = self.is_shown.subscribe().wait_for(|is_shown| !is_shown).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Arguments that a run takes over from the last run in its directory (RUN-41), and small questions about paths of hanks.
+//! Arguments that a run takes over from the last run in its directory (RUN-41), and the paths by which hanks are named.
 
 use std::path::{Path, PathBuf};
 

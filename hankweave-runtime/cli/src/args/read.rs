@@ -89,7 +89,7 @@ fn read_run<const N: usize>(
     }
 }
 
-/// Returns the arguments of a service's run, which a service starts again and again.
+/// Returns the arguments of the run that a service starts again and again.
 ///
 /// # Errors
 ///
@@ -114,7 +114,7 @@ pub(crate) fn run_of_service(hank: &Path, options: &[String]) -> Result<Box<RunA
     }
 }
 
-/// Completes the arguments of `run` by lasting options of the last run in the same directory, and notes them for the next run (RUN-41).
+/// Completes the arguments of `run` by the lasting options of the last run in the same directory, and notes them for the next run (RUN-41).
 fn with_last_run(command: &clap::Command, args: Box<RunArgs>, matches: &ArgMatches) -> Box<RunArgs> {
     let Some(run) = command.find_subcommand("run") else {
         return args;
@@ -246,8 +246,8 @@ fn is_typed(matches: &ArgMatches, id: &str) -> bool {
     is_known && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// Returns the test whether `subcommand` takes a recorded option of a run. A record may come from anywhere, so the test also refuses an option that `run` does
-/// not have, under that name and with or without a value.
+/// Returns the test whether `subcommand` takes a recorded option of a run. A record may come from anywhere, so an option that `run` itself does not
+/// remember, by its name and with a value or without, fails the test.
 pub(crate) fn repeated_by(subcommand: &str) -> impl Fn(&GivenOption) -> bool + use<> {
     let command = super::command();
     // Names of options, and whether they take a value.

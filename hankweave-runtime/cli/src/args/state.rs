@@ -124,7 +124,7 @@ impl CheckpointsArgs {
             CheckpointsCommand::List { dir }
             | CheckpointsCommand::Show { dir, .. }
             | CheckpointsCommand::Diff { dir, .. } => dir.as_deref(),
-            // `verify` itself finds out whether its argument is a directory or a SHA.
+            // The argument may be a SHA: `checkpoints` finds out.
             CheckpointsCommand::Verify { .. } => None,
         }
     }

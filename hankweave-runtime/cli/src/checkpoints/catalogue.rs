@@ -239,7 +239,6 @@ fn recorded(state: &HankweaveState) -> BTreeMap<CheckpointSha, CheckpointRow> {
     rows.map(|row| (row.sha.clone(), row)).collect()
 }
 
-/// Describes a repository that cannot be read.
 fn repository_failure(repository: &Path, error: &HistoryError, hints: &HintCommands) -> CliError {
     let message = format!(
         "`{}`: {}",

@@ -93,7 +93,7 @@ struct Unsaved {
     codon: CodonId,
     /// Checkpoint of the files with which the work began.
     from: CheckpointSha,
-    /// Start of the work: the start of the oldest of the newest attempts that are all of this codon.
+    /// Start of the work: that of the oldest attempt in the unbroken series of this codon's newest ones.
     since: Timestamp,
 }
 
@@ -147,7 +147,6 @@ impl Unsaved {
             .map_err(|error| CliError::from_error(CliErrorKind::Input, &error))
     }
 
-    /// Prints the work.
     fn show(&self, global: &Global, catalogue: &Catalogue, args: &DiffArgs) -> Result<ExitCode, CliError> {
         let execution = args.execution();
         let changes = self.changes(catalogue.history()?, &catalogue.state, execution)?;
@@ -176,7 +175,7 @@ impl Unsaved {
                     String::from_utf8_lossy(&text).into_owned()
                 }
             };
-            // Fails if the program that reads our output has closed the pipe; then nothing more is printed.
+            // It is no failure if the reader has closed the pipe; then nothing more is printed.
             if text
                 .split_inclusive('\n')
                 .try_for_each(|line| print(colored(line)))
@@ -192,9 +191,9 @@ impl Unsaved {
 /// Changed files of the newest codon, which is at work or crashed.
 pub(crate) struct UnsavedChanges {
     pub(crate) codon: CodonId,
-    /// Files that all its attempts have changed.
+    /// Files that differ from those with which its work began.
     pub(crate) changes: Vec<PathChange>,
-    /// Number of files that the newest attempt has changed: earlier attempts may have left checkpoints of the others.
+    /// Number of files that differ from those with which its newest attempt began: an earlier attempt may have left a checkpoint of the others.
     pub(crate) without_checkpoint: usize,
 }
 
@@ -391,7 +390,7 @@ pub(crate) fn changed_lines_of(
     pairs: &[(&CheckpointSha, &CheckpointSha)],
 ) -> Option<BTreeMap<CheckpointSha, (LineCounts, u64)>> {
     let mut command = plain_git(&find_git()?, execution);
-    // The options of `DIFF`, with `diff-tree` in place of `diff`. It reads lines of two commits: one, and the one to compare it with.
+    // The arguments of `DIFF`, with `diff-tree` in place of `diff`. It reads lines of two commits: one, and the one to compare it with.
     command
         .args(&DIFF[..4])
         .args(["diff-tree", "--stdin", "-r", "--numstat", "--no-renames"]);

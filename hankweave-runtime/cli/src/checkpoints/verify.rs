@@ -17,7 +17,6 @@ use crate::terminal::screen::one_line;
 /// Largest number of damaged parts of one checkpoint that are printed.
 const SHOWN: usize = 10;
 
-/// Verdict on one checkpoint.
 #[derive(Serialize)]
 struct VerifyResult<'a> {
     sha: &'a CheckpointSha,

@@ -90,7 +90,6 @@ fn read(args: &DoctorArgs) -> Result<Option<LoadedHank>, CliError> {
 struct Finding {
     /// Group of checks, such as `agents`; its findings are printed together.
     area: &'static str,
-    /// What was checked.
     name: String,
     level: CheckStatus,
     /// Result in words.

@@ -113,7 +113,7 @@ fn world(limits: &ArrivalArgs) -> World {
 }
 
 /// Returns the remote to set for a run: the typed one, or, for a run without a remembered remote, that of the settings. `None` if the run keeps its
-/// remembered remote.
+/// remembered remote, or there is none at all.
 ///
 /// A remembered remote may come from another person with the record. So it is refused unless the user has named it for this directory before or names it
 /// in the settings; the hint is then `command` with that remote.

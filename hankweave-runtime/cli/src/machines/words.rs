@@ -30,7 +30,6 @@ fn checkpoint(sha: Option<&CheckpointSha>) -> String {
     )
 }
 
-/// Returns the text after a push.
 pub(super) fn pushed(pushed: &Pushed, is_live: bool) -> String {
     let url = shown(&pushed.url);
     let mut text = match pushed.outcome {
@@ -61,7 +60,6 @@ pub(super) fn pushed(pushed: &Pushed, is_live: bool) -> String {
     text
 }
 
-/// Returns the text after a pull or clone.
 pub(super) fn arrived(execution: &Path, arrived: &FetchedRun) -> String {
     let url = shown(&arrived.url);
     if !arrived.changed {
@@ -125,7 +123,6 @@ fn left_at_work(execution: &Path, arrived: &FetchedRun) -> Option<String> {
     ))
 }
 
-/// Returns the notices after a pull or clone.
 pub(super) fn notices(execution: &Path, arrived: &FetchedRun) -> Vec<String> {
     let is_copy = arrived.execution.is_of_task() && OwningTask::of(execution).is_none();
     let copy = "it is a copy of the run of a task: what is done here does not come back into the task, and its answers and budget are not asked for";

@@ -118,7 +118,7 @@ impl Attachments {
             .remove(&id);
     }
 
-    /// Ends the attachment of a task after the last change of its status, and waits until that has happened.
+    /// Ends the attachment of a task, and waits for its end. The caller has changed the status of the task before.
     pub(super) async fn leave(&self, id: &TaskId) {
         let Some(attachment) = self.get(id) else { return };
         attachment.leave.cancel();

@@ -50,7 +50,6 @@ impl ToolError {
         }
     }
 
-    /// Returns the error as JSON.
     pub(super) fn document(&self) -> Value {
         let mut error = json!({"code": self.code, "status": self.status(), "message": self.message});
         if !self.problems.is_empty() {

@@ -18,7 +18,6 @@ pub(super) struct ToolDescription {
     pub(super) destroys: bool,
     /// Returns the schemas of the arguments.
     properties: fn() -> Value,
-    /// Names of the required arguments.
     required: &'static [&'static str],
 }
 
@@ -115,7 +114,6 @@ impl ToolDescription {
     }
 }
 
-/// Returns the schema of a text.
 fn text(about: &str) -> Value {
     json!({"type": "string", "minLength": 1, "description": about})
 }

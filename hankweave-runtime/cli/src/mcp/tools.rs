@@ -24,7 +24,6 @@ use crate::task::{cancel_or_ask, free_ids, resume_command, task_spec};
 /// JSON for the agent, or the error.
 type ToolCallResult = Result<Value, ToolError>;
 
-/// Tools of one server.
 pub(super) struct Tools {
     registry: Registry,
     attachments: Attachments,
@@ -83,7 +82,6 @@ struct ExecuteParams {
     timeout: u64,
 }
 
-/// Returns 30 seconds in milliseconds.
 fn half_a_minute() -> u64 {
     30_000
 }
@@ -150,7 +148,7 @@ impl Tools {
             let row = self.make(task(task_id(id)?), agent.as_ref()).await?;
             return Ok(self.describe(&row));
         }
-        // Another client may have taken an id since: tries the next ones.
+        // An id may be in use already: tries the next one.
         let mut last_error = ToolError::new(EXECUTION_FAILED, "no id is free");
         for id in free_ids(self.registry.coordinator.now().await?) {
             match self.make(task(id), agent.as_ref()).await {
@@ -255,7 +253,7 @@ impl Tools {
         let took = u64::try_from(output.took.as_millis()).unwrap_or(u64::MAX);
         let mut answer =
             json!({"exitCode": output.exit.code(), "timedOut": output.timed_out, "duration": took});
-        // Before the output is added, which may hold a secret.
+        // The log gets no output of the command.
         self.log_command(&id, attachment.agent.as_str(), answer.clone())
             .await?;
         answer["stdout"] = json!(output.stdout.text());
@@ -365,14 +363,13 @@ fn metadata(params: &CreateParams, has_agent: bool) -> Result<Map<String, Value>
     }
     match (&params.hank, has_agent) {
         (Some(hank), _) => {
-            let order = task_spec(
+            let spec = task_spec(
                 hank,
                 params.data.as_deref().map(Path::new),
                 params.arguments.clone(),
             )
             .map_err(|failure| ToolError::request(vec![format!("/hank: {}", failure.message())]))?;
-            order
-                .put_into(&mut metadata)
+            spec.put_into(&mut metadata)
                 .map_err(|error| ToolError::request(vec![format!("/hank: {error}")]))?;
         }
         (None, true) => {}

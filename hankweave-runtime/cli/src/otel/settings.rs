@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::spans::text;
 
-/// Where to send what, and with which headers and attributes.
+/// Addresses, headers and attributes of the export.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
     /// Address for traces; `None` if none are sent.

@@ -58,7 +58,6 @@ struct OpenSpan {
     began: Timestamp,
 }
 
-/// Span of the running attempt.
 #[derive(Debug)]
 struct AttemptSpan {
     span: OpenSpan,
@@ -67,7 +66,6 @@ struct AttemptSpan {
     session: Option<String>,
 }
 
-/// Span of a tool call.
 #[derive(Debug)]
 struct ToolSpan {
     span: OpenSpan,
@@ -298,7 +296,6 @@ pub(super) fn nanos(at: Timestamp) -> String {
     format!("{}000000", at.as_millis().max(0))
 }
 
-/// Returns an attribute with a text.
 pub(super) fn text(key: &str, value: &str) -> Value {
     json!({"key": key, "value": {"stringValue": value}})
 }

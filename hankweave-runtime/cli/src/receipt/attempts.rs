@@ -108,7 +108,7 @@ fn remove_common_agents(attempts: &mut [AttemptReport]) {
     }
 }
 
-/// Whether a crash interrupted this attempt; that of an open codon also counts, so only if no process is at work.
+/// Whether this attempt crashed or is open, which is a crash as well if no process is at work.
 pub(super) fn is_cut_off(codon: &CodonExecution) -> bool {
     codon.crashed() || !codon.is_terminal()
 }

@@ -22,7 +22,7 @@ pub(super) struct CheckReport {
     pub(super) says: Option<String>,
     /// Whether it is the check that ends a loop, not the codon's own.
     pub(super) ends_loop: bool,
-    /// Number of the prompt in the attempt, from 1, after which the check ran.
+    /// Number of the prompt in the attempt, from 1, after which the check ran. The check of a loop runs once in each iteration.
     #[serde(rename = "try")]
     pub(super) number: u32,
     /// Earlier failures of the codon's check.
@@ -47,7 +47,6 @@ const fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// Checks of all codons.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Checks {
     /// Newest checks of each codon: at most one of its own, and one that ends its loop.

@@ -100,7 +100,7 @@ pub(super) struct UnsavedReport {
     pub(super) is_at_work: bool,
     /// Number of files that its attempts have changed.
     pub(super) count: usize,
-    /// Number of files that the newest attempt has changed. Earlier attempts have left checkpoints of the others.
+    /// Number of those that no checkpoint has as they are: an attempt that ended has left a checkpoint of the others.
     pub(super) without_checkpoint: usize,
     /// First of the changed files, ordered by path.
     pub(super) changes: Vec<FileReport>,
@@ -114,7 +114,6 @@ pub(super) struct AskingReport {
     /// Codon with its task.
     #[serde(flatten)]
     pub(super) planned: PlannedReport,
-    /// The question was answered with no.
     pub(super) denied: bool,
     pub(super) agent: Option<AgentReport>,
 }
@@ -358,7 +357,7 @@ fn mixed_changes(status: &StatusView<'_>, newest: &CodonExecution) -> Option<Str
 /// Checkpoints of each codon's work in all its attempts, and the number of files that the codon is known to have changed.
 type OwnWork<'s> = BTreeMap<&'s CodonId, (CodonWork, Option<u64>)>;
 
-/// Returns the work of the codons whose newest attempt has ended.
+/// Returns the work of each codon up to the end of its newest attempt that has a checkpoint of its end.
 fn own_work<'s>(status: &'s StatusView<'_>) -> OwnWork<'s> {
     let mut works = BTreeMap::new();
     for (at, entry) in status.thread.codons.iter().enumerate().take(MOST_PAIRS) {

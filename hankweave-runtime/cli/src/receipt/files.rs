@@ -22,7 +22,7 @@ pub(super) struct FilesReport {
     /// Checkpoint before the first codon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) from: Option<CheckpointSha>,
-    /// Newest checkpoint.
+    /// Checkpoint at the end of the thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) to: Option<CheckpointSha>,
     /// Number of changed files; `None` without these checkpoints.
@@ -37,7 +37,6 @@ pub(super) struct FilesReport {
     pub(super) shown_by: String,
 }
 
-/// A changed file.
 #[derive(Debug, Serialize)]
 pub(super) struct FileReport {
     pub(super) path: String,

@@ -304,12 +304,8 @@ impl JournalFacts {
                 {
                     let what = format!("{codon_id} ran on {}, {}", chosen.words(), instead.words());
                     // Another run with that agent is not noted again.
-                    if self
-                        .replaced_agents
-                        .insert(codon_id.clone(), what.clone())
-                        .as_ref()
-                        != Some(&what)
-                    {
+                    let known = self.replaced_agents.insert(codon_id.clone(), what.clone());
+                    if known.as_ref() != Some(&what) {
                         self.note(at, what);
                     }
                 }
@@ -401,7 +397,7 @@ impl JournalFacts {
         self.crash(crash.words(), "", crash.after.unwrap_or(now));
     }
 
-    /// Notes the crash of a run, at its last sign of `life`; `found` is the rest of the sentence about when the crash was noticed.
+    /// Notes the crash of a run, at its last sign of `life`; `found` ends the sentence and says when the crash was noticed.
     fn crash(&mut self, words: String, found: &str, life: Timestamp) {
         self.note(life, format!("the run crashed: {words}{found}"));
         self.crash = Some(ReportedCrash { words, life });
@@ -430,7 +426,7 @@ impl JournalFacts {
         self.messages.get(&key).map(String::as_str)
     }
 
-    /// Adds an occasion.
+    /// Adds an occasion; the oldest one goes if there are too many.
     fn note(&mut self, at: Timestamp, what: String) {
         self.occasions.push(Occasion {
             at,

@@ -39,7 +39,6 @@ use crate::terminal::screen::one_line;
 pub(crate) struct Receipt {
     /// Name of the task, of the hank, or of the directory.
     pub(super) name: String,
-    /// Description in the hank.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) description: Option<String>,
     /// The task whose run it is, as JSON.
@@ -47,8 +46,7 @@ pub(crate) struct Receipt {
     pub(super) task: Option<Value>,
     pub(super) state: RunState,
     /// The files were rolled back after the run, so that `state` no longer describes them.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    #[serde(rename = "isTakenBack")]
+    #[serde(rename = "isTakenBack", skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_rolled_back: bool,
     /// State in words, such as `paused (total budget of $5.0000 spent)`.
     pub(super) words: String,
@@ -194,7 +192,7 @@ impl Receipt {
             undone: status.drawn.undone.sum(),
             more_codons: started.saturating_sub(LISTED),
             planned: status.state.execution_plan.len().saturating_sub(started),
-            // Of too many codons, the newest are listed.
+            // Of too many codons the newest are listed, which show best how far the run is.
             codons: codons.into_iter().skip(started.saturating_sub(LISTED)).collect(),
             files: FilesReport::of(execution, status),
             rollbacks: rollbacks(execution, status),
@@ -266,7 +264,6 @@ fn undoing_rollback<'s>(status: &StatusView<'s>) -> Option<&'s PendingRollback> 
     (!log.iter().any(is_undone_rollback)).then_some(pending)
 }
 
-/// Returns the name of the directory.
 fn name_of(execution: &Path) -> String {
     let real = RealDisk
         .real_path(execution)
@@ -309,7 +306,6 @@ fn words(status: &StatusView<'_>) -> String {
     }
 }
 
-/// Returns the remarks: about the task first, then about left-out files, odd parts of the record, and a shortened journal.
 fn remarks(status: &StatusView<'_>) -> Vec<String> {
     let absent = status.absent_worker();
     let absent = absent.map(|absent| format!("The task is running: {}.", absent.in_short()));

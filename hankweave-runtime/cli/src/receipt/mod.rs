@@ -258,7 +258,7 @@ fn gather(
         None if has_facts => JournalFacts::of(execution)?,
         None => JournalFacts::default(),
     };
-    // A crash that no later run has recorded yet has no event: its process is missing.
+    // No event reports a crash before a later run records it: it is found because its process is missing.
     if let Some(crash) = &status.crash {
         facts.add_unseen_crash(crash, SystemClock.now());
     }

@@ -22,7 +22,6 @@ pub(super) const OTHERS: &str = "attempts that are not listed";
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct MoneyReport {
-    /// Total spending.
     pub(super) spent: Usd,
     /// Part of the total that counts against the limit.
     pub(super) counted: Usd,
@@ -42,7 +41,6 @@ pub(super) struct MoneyReport {
     pub(super) by_model: BTreeMap<String, ModelReport>,
 }
 
-/// A row of the spending.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ModelReport {
@@ -108,7 +106,7 @@ pub(super) fn money(status: &StatusView<'_>, view: &RunView) -> MoneyReport {
         before: known.before,
         at_least: status.costs_at_least(),
         counted_at_least: known.at_least
-            // The unknown cost of a task does not count after a run that started over.
+            // The unknown cost of a task was before a run that started over, so it does not count after one.
             || (status.task_costs_at_least() && known.before == Usd::ZERO)
             || newest.is_some_and(|run| run.spends_at_least()),
         limit: known.limit,

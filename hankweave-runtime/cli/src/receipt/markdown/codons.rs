@@ -248,7 +248,7 @@ impl Receipt {
         writeln!(text)
     }
 
-    /// Writes agents, models and permissions in a line, each with its codons, if they differ.
+    /// Writes agents, models and permissions in a line; if there are several, each with the codons that had it.
     pub(super) fn write_agents(&self, text: &mut String) -> fmt::Result {
         let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
         let agents = self.codons.iter().flat_map(|codon| {

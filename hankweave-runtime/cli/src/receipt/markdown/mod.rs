@@ -93,7 +93,7 @@ impl Receipt {
         }
     }
 
-    /// Returns the number of changed files in checkpoints, and of those without; `None` if there are none yet and the run has not ended.
+    /// Returns the number of changed files in checkpoints, and of those without; `None` if it is unknown, or if none has changed and the run has not ended.
     fn changed_files(&self) -> Option<String> {
         let count = self.files.count?;
         let left = self.codons.iter().filter_map(|codon| codon.unsaved.as_ref());
