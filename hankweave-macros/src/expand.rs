@@ -5,7 +5,6 @@ mod accessors;
 mod any;
 mod branches;
 mod checked;
-mod demanded;
 mod drawing;
 mod dynamic;
 mod events;
@@ -15,6 +14,7 @@ mod graph;
 mod names;
 pub(crate) mod nested_module;
 mod rehydrate;
+mod required_traits;
 mod schema;
 mod self_test;
 mod states;
@@ -35,7 +35,7 @@ use crate::model::MachineDef;
 /// Generates the module of the machine and the re-exports next to it.
 pub(crate) fn expand(declared: &MachineDef) -> TokenStream {
     let out = GeneratedNames::new(declared);
-    let (machine, aliases) = demanded::with_aliases(declared, &out);
+    let (machine, aliases) = required_traits::with_aliases(declared, &out);
     let machine = &machine;
     let GeneratedNames {
         module,
