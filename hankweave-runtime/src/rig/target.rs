@@ -49,7 +49,6 @@ pub enum CopyTargetError {
 pub(super) struct CopyTarget {
     /// The folder around the target.
     pub(super) folder: Box<dyn Folder>,
-    /// The name of the target in `folder`.
     pub(super) name: OsString,
     /// The absolute path, for messages and for commands.
     pub(super) path: PathBuf,

@@ -28,7 +28,6 @@ pub struct StateManagerTask {
     parts: StateManagerParts,
     /// The document with all accepted events, also those that are not durable yet.
     live: LiveState,
-    /// Number of the next event.
     next_seq: u64,
     log: StateLog,
     snapshots: Snapshots,
