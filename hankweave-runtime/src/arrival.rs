@@ -44,7 +44,7 @@ const ELSEWHERE: &str = "sessions-elsewhere.json";
 /// Content of the marker: what an arriving record replaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceSwap {
-    /// Entries of the state directory that the new record has as well.
+    /// Entries that the new record has; they replace those of the state directory.
     pub replaced: BTreeSet<String>,
     /// Entries of the state directory that the new record does not have.
     pub removed: BTreeSet<String>,

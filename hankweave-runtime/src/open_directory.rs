@@ -101,7 +101,7 @@ impl OpenDirectory {
         runner::plan_cleanup(&self.possession, rule).await
     }
 
-    /// Removes what `plan` names, for good, and finishes what an earlier cleanup began; `command` is the command line of the cleanup, for the list of
+    /// Removes what `plan` names, for good, and finishes what an earlier cleanup began; `command` is the command line of the cleanup, for the log of
     /// operations.
     ///
     /// # Errors

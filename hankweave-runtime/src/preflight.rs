@@ -1,5 +1,5 @@
 //! Checks before a run writes anything: whether the hank is sound and its agents are installed. `check` is called when a run opens its
-//! directory; `validate` and `doctor` use the other public functions.
+//! directory; the public functions are for commands that report problems, such as `validate` and `doctor`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

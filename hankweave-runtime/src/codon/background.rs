@@ -1,5 +1,5 @@
 //! Background work of an agent that has answered: commands and sub-agents that it still waits for, and processes that it left
-//! running. Reports the wait, samples the processes, and words what is recorded when background work is cut off (HANK-75).
+//! running. Reports the wait, samples the processes, and describes background work that is cut off (HANK-75).
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ impl<'a> BackgroundWait<'a> {
         let Some((work, until)) = wait.filter(|wait| before.as_ref() != Some(wait)) else {
             return;
         };
-        // Rounded up to whole seconds: the limit has whole seconds.
+        // Rounded up to whole seconds, like the limit.
         let left = until.saturating_duration_since(Instant::now()).as_millis();
         let left = Duration::from_secs(u64::try_from(left.div_ceil(1_000)).unwrap_or(u64::MAX));
         if before.is_none() {

@@ -1,4 +1,4 @@
-//! How a codon ends at a limit of money, time or context: before its agent works, with its agent, or during its check (HANK-35).
+//! Ends a codon at a limit of money, time or context: before its agent works, after its agent, or during its check (HANK-35).
 
 use std::time::Duration;
 

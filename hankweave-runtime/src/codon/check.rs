@@ -159,7 +159,7 @@ async fn find_shortfall(
             out_of_time: false,
         });
     }
-    // Without budget for a retry the time of the codon may be used up already, and would stop the command at once.
+    // If the agent may not continue, the time of the codon may be used up already, and would stop the command at once.
     let stops_in_time = may_continue;
     let failed = run_check(codon, &check?.run, None, stops_in_time, MOST_BYTES)
         .await
@@ -304,7 +304,7 @@ async fn run_command(
         allow_failure: false,
     }];
     let printed = Mutex::new(Tail::new(most));
-    // Clients number the check after the items of the codon's rig.
+    // For clients the check is the item after those of the codon's rig.
     let index = codon.config.rig_setup.len();
     let report = |event| {
         let event = match event {

@@ -32,7 +32,7 @@ use crate::world::secrets::Secrets;
 /// Notes that the last record of a codon has besides the codon's state.
 #[derive(Debug, Clone, Default)]
 pub(super) struct EndDetails {
-    /// Whether the agent's context got full, if the codon waits for that.
+    /// Whether a full context completed the codon.
     pub(super) context_exceeded: bool,
     pub(super) budget_exceeded: Option<BudgetExceeded>,
     pub(super) loop_check: Option<LoopCheck>,

@@ -15,7 +15,7 @@ use super::interruption::Interruption;
 use super::run::{AgentOutcome, AgentRun};
 use super::watchers::HasSentinels;
 
-/// Ends the codon (RUN-10): at once if its agent was stopped; otherwise its sentinels finish first, and may skip, stop or pause it.
+/// Ends the codon (RUN-10): at once if its agent was stopped; otherwise its sentinels finish first, and an order may meanwhile skip or fail it.
 pub(super) async fn finish(
     codon: &CodonRun<'_>,
     mut running: Codon<Running>,

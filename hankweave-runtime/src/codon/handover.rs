@@ -39,14 +39,12 @@ pub(crate) struct EarlierWork {
     pub(crate) failure: Option<String>,
 }
 
-/// Events of the work that the journal has.
+/// Work of the other agent, as found in the journal.
 #[derive(Debug, Default)]
 struct RecordedWork {
-    /// The last message of the agent.
     last_message: Option<String>,
     /// Number of calls of each tool.
     tools: BTreeMap<String, usize>,
-    /// Files that changed.
     files: BTreeSet<String>,
 }
 

@@ -9,7 +9,7 @@ use crate::shutdown::StopCause;
 /// Why a codon ends before its agent does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Interruption {
-    /// On a user's order.
+    /// On an order of a user or a sentinel.
     Ordered(CodonCommand),
     /// The run stops, for this cause; `None` if the cause is not known yet.
     Stopped(Option<StopCause>),

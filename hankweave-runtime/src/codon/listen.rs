@@ -34,7 +34,6 @@ pub(super) struct AgentEventHandler<'a> {
     pub(super) used_tool: bool,
     /// Whether a model of the agent has written or thought something.
     pub(super) spoke: bool,
-    /// The agent's last answer.
     pub(super) answer: Option<String>,
     /// The last answer in the requested form, if the agent reports that separately.
     pub(super) structured: Option<Value>,

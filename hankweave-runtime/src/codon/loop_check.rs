@@ -89,7 +89,7 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
     });
 }
 
-/// What is known about repetition before the check of an iteration has run.
+/// Comparison of an iteration with the one before, made before the check of the iteration runs.
 struct IterationComparison {
     /// How often the loop had repeated itself before this iteration.
     before: Option<LoopStall>,

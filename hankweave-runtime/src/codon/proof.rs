@@ -15,7 +15,7 @@ use crate::checkpoint::RestoreRequest;
 /// The files as they were before the agent was started, for comparison at its end.
 #[derive(Debug, Clone)]
 pub(super) struct FileBaseline {
-    /// Number of changes of files that the run had seen; `None` when no proof is needed.
+    /// Number of changes of files that the run had seen; `None` when no changed file is needed as proof.
     changes_before: Option<u64>,
     /// The checkpoint of the files before the first attempt in the session, for a codon that continues in its own session.
     began_at: Option<CheckpointSha>,

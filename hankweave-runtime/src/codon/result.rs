@@ -101,7 +101,6 @@ pub(super) fn prompt(why: &str) -> String {
     format!("Your work was checked, and {why}. Do not do the work again; give the answer so that it fits.")
 }
 
-/// Whether any codon has a result.
 fn has_results(hank: &Hank) -> bool {
     hank.codons().any(|codon| codon.result.is_some())
 }

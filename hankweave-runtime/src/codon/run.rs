@@ -42,7 +42,7 @@ enum StopReason {
 pub(super) enum AgentOutcome {
     /// The agent ended by itself.
     Ended(ExitOutcome),
-    /// The agent succeeded, but its work does not pass the checks.
+    /// The work of the agent does not pass the checks.
     Rejected {
         exit: ExitOutcome,
         reason: FailureReason,
@@ -55,7 +55,7 @@ pub(super) enum AgentOutcome {
     Lost,
 }
 
-/// What a codon's earlier processes have used and done, to which another process adds. The fields are those of [`AgentRun`].
+/// Totals of a codon's earlier processes, to which another process adds.
 #[derive(Debug)]
 pub(super) struct EarlierUsage {
     meter: Meter,
@@ -84,7 +84,6 @@ pub(super) struct AgentRun {
     pub(super) outcome: AgentOutcome,
     /// Whether the context got full and the agent shortened its conversation, in a codon that a full context completes.
     pub(super) context_was_full: bool,
-    /// Compares usage with the limits of the codon.
     meter: Meter,
     proof: FileBaseline,
     /// The time that the codon had taken when the agent had ended.
@@ -93,11 +92,9 @@ pub(super) struct AgentRun {
     reached: Option<BudgetExceeded>,
     /// Why the agent failed by itself, and not because a limit stopped it (HANK-38).
     pub(super) own_failure: Option<FailureReason>,
-    /// Whether the agent has called a tool.
     pub(super) used_tool: bool,
     /// Whether a model of the agent has written or thought something.
     pub(super) spoke: bool,
-    /// The agent's last answer.
     pub(super) answer: Option<String>,
     /// The last answer in the requested form, if the agent reports that separately.
     pub(super) structured: Option<Value>,

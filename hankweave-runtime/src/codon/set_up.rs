@@ -83,7 +83,6 @@ fn reason(codon: &CodonRun<'_>, error: &RigError) -> FailureReason {
     }
 }
 
-/// Returns the event for clients.
 pub(super) fn translate(codon: &CodonRun<'_>, event: RigEvent) -> Event {
     match event {
         RigEvent::Began { index } => start_of_item(codon, index),

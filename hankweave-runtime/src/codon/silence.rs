@@ -42,7 +42,7 @@ struct SilenceLimits {
     background: Duration,
 }
 
-/// Action after a silence. The durations are the limit that was reached, except `silent`.
+/// Action after a silence. The durations are limits, except `silent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SilenceAction {
     /// A warning is published: the agent was silent for `silent`, and is ended at `longest`.
@@ -154,7 +154,7 @@ impl Silence {
     }
 
     /// The first action is a sample, after half a settle time: only two samples show whether processes are busy. While the agent waits for work, more samples
-    /// follow; otherwise the end is due next, a settle time after the answer or after the last busy sample.
+    /// follow; otherwise the end is due next, a settle time after the last output or busy sample.
     fn next_after_answer(&self) -> (Instant, SilenceAction) {
         let SilenceLimits {
             settle, background, ..

@@ -121,7 +121,7 @@ fn changes(
     });
     let mut changes: Vec<FileChange> = Vec::new();
     for (file, action) in new_or_modified {
-        // Not read are files whose change is only published as part of a number, and ignored files, which may hold secrets.
+        // Files beyond the changes that are published one by one are not read, nor are ignored files, which may hold secrets.
         let bytes = (changes.len() < MOST_CHANGES && !file.is_ignored)
             .then(|| store.content(file, MOST_READ_BYTES))
             .flatten();

@@ -2,8 +2,8 @@
 //! files the codon has changed. All changes are published before the codon ends.
 //!
 //! A survey is the walk with which checkpoints list their files. It is repeated instead of asking the system to watch folders: it
-//! knows which files count, has no limit on their number, and misses no change between two surveys. Files that a new
-//! checkpoint has listed are taken over without a survey.
+//! knows which files count, has no limit on their number, and finds changes that were made while nothing watched. Files that
+//! a new checkpoint has listed are taken over without a survey.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl FileWatcher {
         tokio::time::sleep_until(due.unwrap_or_else(|| Instant::now() + INTERVAL)).await;
     }
 
-    /// Starts watching for a codon. Surveys if there was no survey with the codon's patterns yet; the files that this survey finds do
+    /// Starts watching for a codon. Surveys, unless the last survey had the codon's patterns; the files that this survey finds do
     /// not count as new.
     pub(super) async fn start(&self, codon: &CodonRun<'_>) {
         if !self.0.lock().await.knows(&codon.patterns) {
@@ -103,7 +103,7 @@ impl FileWatcher {
         }
     }
 
-    /// Surveys for sentinels that wait for files outside of checkpoints, before the agent starts: the existing files do not count as new.
+    /// Surveys before the agent starts, if sentinels wait for changed files: to them, existing files that no checkpoint holds are not new.
     pub(super) async fn start_unlisted(&self, codon: &CodonRun<'_>) {
         self.0.lock().await.unlisted = None;
         if codon.file_interest().is_some() {
@@ -178,7 +178,6 @@ fn changed_by(
 /// Comparison of the workspace with a checkpoint.
 struct Differences {
     store: Arc<dyn CheckpointStore>,
-    /// The checkpoint.
     base: CheckpointSha,
     /// The files of the last survey.
     files: Arc<FileMap>,

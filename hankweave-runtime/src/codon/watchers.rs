@@ -162,7 +162,7 @@ impl CodonRun<'_> {
         sentinels_need_contents || self.run.options.file_contents
     }
 
-    /// The changes of files for which sentinels wait, if these include files that no checkpoint holds (SENT-22).
+    /// The changes of files for which sentinels wait, also of files that no checkpoint holds (SENT-22).
     pub(super) fn file_interest(&self) -> Option<Arc<FileInterest>> {
         let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
         watchers.as_ref()?.file_interest.clone()

@@ -43,7 +43,6 @@ impl Default for JournalLimits {
     }
 }
 
-/// The files, and the one that is appended to.
 #[derive(Debug)]
 struct SegmentWriter {
     /// Oldest first; the last one is appended to.
@@ -149,7 +148,6 @@ impl FileJournal {
         }
     }
 
-    /// Passes the lines of these files to `show`.
     fn walk(
         &self,
         segments: &[Segment],

@@ -153,8 +153,8 @@ impl<'a> LineReader<'a> {
         JournalLine { offset, bytes }
     }
 
-    /// Returns the offset of the end of the line at `offset`, which fills the chunk; `None` if the line has no newline yet. Does not keep the
-    /// line in memory.
+    /// Returns the offset of the end of the line at `offset`, whose beginning is in the chunk; `None` if the line has no newline yet. Does not
+    /// keep the line in memory.
     fn end_of_line(&mut self, offset: u64) -> io::Result<Option<u64>> {
         let (mut at, mut is_last) = (self.read_to, self.chunk.len() < CHUNK);
         loop {

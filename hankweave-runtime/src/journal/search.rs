@@ -10,7 +10,7 @@ use crate::world::disk::Disk;
 /// The files of the journal in `dir` that are not empty, oldest first.
 #[must_use]
 pub fn segments(disk: &dyn Disk, dir: &Path) -> Vec<PathBuf> {
-    // A missing folder counts as an empty journal.
+    // A folder that cannot be listed counts as an empty journal.
     let names = disk.list_dir(dir).unwrap_or_default();
     let mut segments: Vec<PathBuf> = names
         .into_iter()

@@ -89,8 +89,8 @@ impl Segment {
         Ok(None)
     }
 
-    /// Returns the offset of a line from which reading on finds the first line with a `seq` greater than `after`: that line or one shortly
-    /// before it. Found by halving, since lines are in order.
+    /// Returns the offset of the first line with a `seq` greater than `after`, or of a line before it. Found by halving, since lines are
+    /// in order.
     pub(super) fn offset_before(&self, disk: &dyn Disk, after: u64) -> io::Result<u64> {
         let (mut low, mut high) = (0, 0);
         if self.first_seq <= after {

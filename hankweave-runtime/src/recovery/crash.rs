@@ -29,7 +29,7 @@ use crate::world::disk::Disk;
 use crate::world::process::{marked, marker};
 
 /// Returns the markers of processes that a crashed run may have left running (P9): the agent and the sentinels of its open codon, or
-/// the commands after the end of its last codon. A marker is a variable in the environment of all processes of a codon.
+/// the commands after the end of its last codon. A marker is the value of a variable in the environment of all processes of a codon.
 pub(super) fn markers(disk: &dyn Disk, directory: &Path, state: &HankweaveState) -> Vec<String> {
     let marker = |run: &RunRecord, codon: &CodonId| marker(disk, directory, &run.run_id, codon);
     let of_open_or_last = |run: &RunRecord| {

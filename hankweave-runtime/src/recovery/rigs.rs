@@ -21,7 +21,6 @@ const MAX_RECORD_BYTES: u64 = 1 << 20;
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LastHank {
-    /// The file of the hank.
     hank_path: String,
     /// Execution directory at the time of the run: a hank inside moves with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

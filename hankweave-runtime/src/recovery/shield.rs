@@ -13,7 +13,7 @@ use crate::world::disk::Disk;
 /// The file that makes a folder look like a repository, by naming one.
 pub(super) const SHIELD: &str = ".git";
 
-/// Writes the files that are missing. They name the checkpoint repository; the file in the repository itself names itself.
+/// Writes the files that are missing. They name the checkpoint repository; the one inside of it does so too, so that git still finds that repository there.
 pub(super) fn raise(disk: &dyn Disk, dir: &ExecutionDir) -> io::Result<()> {
     put(disk, &dir.checkpoints(), b"gitdir: .\n")?;
     disk.make_private_dirs(&dir.runs())?;

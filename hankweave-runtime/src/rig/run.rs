@@ -214,7 +214,6 @@ impl Rig {
         Ok(())
     }
 
-    /// Runs one item.
     async fn item<F: Future<Output = ()>>(
         &self,
         index: usize,

@@ -49,7 +49,6 @@ pub enum CopyTargetError {
 pub(super) struct CopyTarget {
     /// The folder around the target.
     pub(super) folder: Box<dyn Folder>,
-    /// The name of the target in `folder`.
     pub(super) name: OsString,
     /// The absolute path, for messages and for commands.
     pub(super) path: PathBuf,
@@ -77,18 +76,18 @@ pub(super) fn resolve(disk: &dyn Disk, workspace: &Path, to: &Path) -> Result<Co
         to: to.to_owned(),
         source,
     };
-    let leaves = || CopyTargetError::Link { to: to.to_owned() };
+    let through_link = || CopyTargetError::Link { to: to.to_owned() };
     let root = disk.real_path(workspace).map_err(missing)?;
     let parent = disk
         .real_path(&root.join(parts.iter().collect::<PathBuf>()))
         .map_err(missing)?;
-    let inside = parent.strip_prefix(&root).map_err(|_| leaves())?;
-    check_written(inside.as_os_str().as_bytes()).map_err(|_| leaves())?;
+    let inside = parent.strip_prefix(&root).map_err(|_| through_link())?;
+    check_written(inside.as_os_str().as_bytes()).map_err(|_| through_link())?;
     // `inside` was free of links a moment ago; a link in it now was planted since, and is refused.
     let folder = disk.open_folder(&root).map_err(missing)?;
     let folder = match folder.folder(inside) {
         Ok(inner) => inner.unwrap_or(folder),
-        Err(PathError::Link { .. } | PathError::NotAFolder { .. }) => return Err(leaves()),
+        Err(PathError::Link { .. } | PathError::NotAFolder { .. }) => return Err(through_link()),
         Err(error) => return Err(missing(error.into())),
     };
     Ok(CopyTarget {

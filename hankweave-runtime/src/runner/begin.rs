@@ -168,7 +168,7 @@ pub struct UnfinishedCodon {
     pub stopped: bool,
     /// Whether its agent has a session in which it can continue.
     pub session: bool,
-    /// Where [`Recovery::LastSuccess`] would continue.
+    /// Position at which [`Recovery::LastSuccess`] would continue.
     pub last_success: SuccessTarget,
     /// Position from which the run continues if the user does not choose.
     pub default: Recovery,

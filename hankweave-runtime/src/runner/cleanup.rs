@@ -71,7 +71,7 @@ pub struct CleanupPlan {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CleanupReport {
-    /// Id of the cleanup in the list of operations; `None` when nothing was recorded.
+    /// Id of the cleanup in the log of operations; `None` when nothing was recorded.
     pub operation: Option<String>,
     /// Number of bytes by which the repository of checkpoints is shorter.
     pub freed: u64,

@@ -9,7 +9,7 @@ use hankweave_core::wire::Event;
 use super::heartbeat::Heartbeat;
 use crate::world::suspension::{Preparation, Suspension};
 
-/// Records each suspension once it has ended, until the future is dropped; at most the newest suspension is then not recorded.
+/// Records each suspension once it has ended, until the future is dropped, which loses at most the suspension that has just ended.
 pub(super) async fn note(heartbeat: &Heartbeat<'_>) -> Infallible {
     let clock = &heartbeat.possession.world.clock;
     let Some(mut newest) = clock.suspensions() else {

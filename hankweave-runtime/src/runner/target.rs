@@ -1,4 +1,4 @@
-//! Target of a rollback as the user names it, and the cause of the rollback for the list of operations (STATE-66).
+//! Target of a rollback as the user names it, and the cause of the rollback for the log of operations (STATE-66).
 
 use hankweave_core::document::{Operation, OperationKind};
 use hankweave_core::id::CodonId;
@@ -33,7 +33,7 @@ impl RollbackTarget {
         }
     }
 
-    /// Returns the cause for the list of operations; `undoes` is the operation that an undo reverses.
+    /// Returns the cause for the log of operations; `undoes` is the operation that an undo reverses.
     pub(super) fn cause(&self, undoes: Option<String>) -> OperationCause {
         OperationCause {
             kind: self.kind(),
@@ -51,7 +51,7 @@ impl RollbackTarget {
     }
 }
 
-/// Cause of a rollback, for the list of operations.
+/// Cause of a rollback, for the log of operations.
 pub(super) struct OperationCause {
     pub(super) kind: OperationKind,
     /// Command of the user, or [`Operation::BY_A_RUN`].

@@ -31,7 +31,6 @@ const MARKS: [Duration; 6] = [
 pub(super) struct Wait<'a> {
     context: &'a RunContext,
     retry: &'a Retry,
-    /// Start of the wait.
     started_at: Instant,
     /// How long the machine had been up at the start; `None` if that is unknown.
     uptime_at_start: Option<Duration>,

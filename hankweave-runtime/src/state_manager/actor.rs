@@ -28,7 +28,6 @@ pub struct StateManagerTask {
     parts: StateManagerParts,
     /// The document with all accepted events, also those that are not durable yet.
     live: LiveState,
-    /// Number of the next event.
     next_seq: u64,
     log: StateLog,
     snapshots: Snapshots,
@@ -106,7 +105,7 @@ impl StateManagerTask {
         }
     }
 
-    /// Starts both tasks. The writer gets a thread of its own, because it waits for the disk. The work ends with
+    /// Starts both tasks, each on a thread of its own, because they wait for the disk. The work ends with
     /// [`shutdown`](super::StateManager::shutdown) or when every handle is dropped. The caller must await
     /// the end.
     #[must_use = "nobody would notice a panic of the writer"]

@@ -24,7 +24,7 @@ const SYNC_DELAY: Duration = Duration::from_millis(200);
 /// Maximum number of waiting requests; then the writer waits as well.
 const QUEUE: usize = 2;
 
-/// How many event numbers a start skips after an unclean end. A sync is forced before more events than this are published without one,
+/// Number of event numbers that a start skips after an unclean end. A sync is forced before more events than this are published without one,
 /// so that no subscriber sees a number twice (P2). The gap is larger than what an agent can print between two syncs of a
 /// working disk, so that normally no sync is forced.
 pub(super) const SEQ_GAP: u64 = 100_000;

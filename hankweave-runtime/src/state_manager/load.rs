@@ -42,7 +42,6 @@ pub struct LoadedState {
     /// How many events the journal lacked and got from the log.
     pub restored_events: usize,
     pub(super) live: LiveState,
-    /// Number of the next event.
     pub(super) next_seq: u64,
     pub(super) log: StateLog,
     /// Which part of the log the saved documents need.

@@ -10,7 +10,7 @@ use crate::journal::{Batch, BatchLine, EventJournal, PageLimit};
 use crate::world::blocking::Blocking;
 use crate::world::disk::IoError;
 
-/// How many bytes of published events stay in memory; a subscriber that needs older events reads the journal.
+/// Number of bytes of published events that stay in memory; a subscriber that needs older events reads the journal.
 const RECENT_BYTES: usize = 8 << 20;
 
 /// The events that were published last, shared by all subscribers.
@@ -29,7 +29,6 @@ struct RecentState {
 
 /// Events after a subscriber's position.
 enum NextEvents {
-    /// The next events.
     Events(Events),
     /// No event was published after the position.
     Nothing,

@@ -27,7 +27,7 @@ const TRANSITION_PACE: u32 = 9;
 const PACE: u32 = 29;
 
 /// Maximum number of bytes that snapshots write in a second, averaged over time. So a late codon of a long night costs no
-/// more than an early one. A file of n MiB lags behind the log by n seconds at most (D11).
+/// more than an early one. A file of n MiB may lag n seconds behind the log (D11).
 const BYTES_A_SECOND: u64 = 1 << 20;
 
 /// Possible growth of the next document, in bytes.

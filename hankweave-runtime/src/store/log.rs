@@ -36,7 +36,7 @@ pub struct StateLog {
 /// Stands for the last write when a log has just been written again, so that no part of it is in doubt.
 pub const NOTHING_IN_DOUBT: Range<u64> = u64::MAX..u64::MAX;
 
-/// Least room that is made at a time, in bytes. Within these limits, as much room is made as the lines take.
+/// Least room that is made at a time, in bytes; up to [`MOST_ROOM`], as much room is made as the lines take.
 const LEAST_ROOM: u64 = 16 << 10;
 
 /// Most room that is made at a time, in bytes.
@@ -168,7 +168,6 @@ impl LogBatch {
         &self.bytes
     }
 
-    /// Adds a line.
     fn line(&mut self, line: &impl Serialize) -> serde_json::Result<()> {
         let json = serde_json::to_vec(line)?;
         let separator = if self.bytes.is_empty() { ' ' } else { '+' };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct SnapshotMark {
     /// The last event that the snapshot contains; 0 before the first.
     pub seq: u64,
-    /// Length of the snapshot.
+    /// Length of the snapshot, in bytes.
     pub bytes: u64,
     /// CRC-32 of the bytes, eight hex digits.
     pub crc: String,

@@ -101,7 +101,7 @@ pub(super) fn cannot_be_read(error: &RollbackError) -> bool {
     }
 }
 
-/// Whether the rollback failed before it changed any file.
+/// Whether the restore of a rollback failed before it changed any file.
 pub(super) fn changed_nothing(error: &RollbackError) -> bool {
     matches!(error, RollbackError::Restore(error) if changes_nothing(error))
 }

@@ -25,10 +25,10 @@ pub(super) async fn find(
     }
     let source = match resolve(target, &state, &thread, &known) {
         Err(RollbackError::Target(TargetError::UnknownSha(prefix))) => {
-            let unrecorded = unrecorded_target(possession, &state, &thread, &prefix).await?;
+            let found = target_of_before_kind(possession, &state, &thread, &prefix).await?;
             let cleaned = || cleaned_up(&state, |sha| sha.as_str().starts_with(&prefix));
             let unknown = || RollbackError::Target(TargetError::UnknownSha(prefix.clone()));
-            unrecorded.ok_or_else(|| cleaned().unwrap_or_else(unknown))?
+            found.ok_or_else(|| cleaned().unwrap_or_else(unknown))?
         }
         resolved => resolved?,
     };
@@ -116,12 +116,12 @@ fn cleaned_up(state: &HankweaveState, is_wanted: impl Fn(&CheckpointSha) -> bool
     })
 }
 
-/// Kinds of checkpoints that no codon records: of the files before a restore, and before a codon.
-const UNRECORDED_KINDS: [&str; 2] = ["safety", "start"];
+/// Kinds of checkpoints of the files before a restore and before a codon. They are neither the end of a codon nor its rig.
+const BEFORE_KINDS: [&str; 2] = ["safety", "start"];
 
-/// Returns the position of a checkpoint that no codon records, whose SHA begins with `prefix`; `None` without one. The position is that of the newest
-/// recorded checkpoint on which it builds, or else the end of the thread.
-async fn unrecorded_target(
+/// Returns the target for a checkpoint of [`BEFORE_KINDS`] whose SHA begins with `prefix`; `None` without one. Its position in history is that of the newest
+/// checkpoint with a position on which it builds, or else the end of the thread.
+async fn target_of_before_kind(
     possession: &LockedExecution,
     state: &HankweaveState,
     thread: &ExecutionThread,
@@ -131,7 +131,7 @@ async fn unrecorded_target(
     let search = move |store: &dyn CheckpointStore| -> Result<_, HistoryError> {
         let known = store.list()?;
         let is_wanted = |(sha, found): &(&CheckpointSha, &KnownCheckpoint)| {
-            UNRECORDED_KINDS.contains(&found.kind()) && sha.as_str().starts_with(&wanted)
+            BEFORE_KINDS.contains(&found.kind()) && sha.as_str().starts_with(&wanted)
         };
         let matching: Vec<CheckpointSha> = known
             .iter()

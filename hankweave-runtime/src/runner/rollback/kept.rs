@@ -24,7 +24,7 @@ pub(super) struct KeptFiles {
     first: String,
     /// Files that the user changed after the target, before that codon started.
     pub(super) older: BTreeSet<TreePath>,
-    /// Files in no checkpoint that were made since that codon started, by the work or by the user.
+    /// New files in no checkpoint before that codon, of which it is unknown whether the work or the user made them.
     pub(super) unknown: BTreeSet<TreePath>,
     /// Files that were made since the newest codon ended.
     new: BTreeSet<TreePath>,

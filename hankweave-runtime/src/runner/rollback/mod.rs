@@ -66,7 +66,7 @@ pub struct Rollback {
     pub failed: bool,
     /// The operation that is undone, if this is an undo.
     pub undoes: Option<String>,
-    /// Record of the rollback when it is done.
+    /// Record of the rollback once it is done; in a preview, the record that it would have.
     pub record: PendingRollback,
 }
 

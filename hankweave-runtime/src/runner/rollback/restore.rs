@@ -44,7 +44,7 @@ pub(in super::super) async fn finish(possession: &LockedExecution) -> Result<(),
 
 /// Restores the files that were not restored yet, and returns the end of a message about the changes.
 async fn resume(possession: &LockedExecution, mut pending: PendingRollback) -> Result<String, RollbackError> {
-    // The rollback may have been interrupted before its safety checkpoint was recorded.
+    // Nothing had to be saved when the rollback was recorded, but files may have changed since.
     if pending.safety.is_none() {
         let protection = protect(possession, &pending, is_of_a_run(&pending)).await?;
         pending.safety = protection.safety.map(|safety| safety.sha);

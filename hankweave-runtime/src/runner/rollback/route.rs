@@ -18,7 +18,6 @@ use crate::rig::ArchiveEntry;
 /// The route of a possible rollback, before it is carried out.
 pub(super) struct RollbackPlan {
     pub(super) state: Arc<HankweaveState>,
-    /// The current thread.
     pub(super) thread: ExecutionThread,
     /// The target.
     pub(super) source: ContinuationSource,

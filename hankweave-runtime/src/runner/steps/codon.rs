@@ -54,7 +54,7 @@ pub(super) async fn run_codon(
     let thread = &ThreadTip::of(state);
     let agent = choose_agent(context, thread, id, config);
     let config = &*agent.config;
-    // The session in which this codon was interrupted, if its agent can continue it.
+    // The session in which the last attempt of this codon was interrupted or failed; it counts if the agent can continue it.
     let interrupted_session = thread::resumed_session(state, id)
         .or_else(|| limited_session(thread, id))
         .or_else(|| failed_session(thread, &agent, id));

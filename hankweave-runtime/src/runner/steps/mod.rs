@@ -74,7 +74,7 @@ pub(super) struct ChosenCodon {
     pub(super) skip_rig: bool,
 }
 
-/// What the loop does after a wait.
+/// Action of the loop after a wait.
 enum LoopAction {
     /// Run the next step.
     Run,

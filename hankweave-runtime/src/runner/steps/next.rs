@@ -46,7 +46,6 @@ impl NextStep {
 
 /// Decision from the records.
 pub(super) enum StepDecision {
-    /// The run takes this step.
     Next(NextStep),
     /// The plan is extended first: a loop gets its next iteration, or ends.
     Extend(PlanExtension),
