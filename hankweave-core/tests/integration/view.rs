@@ -987,10 +987,7 @@ fn what_a_rollback_undid_does_not_count_again_where_more_followed_than_is_listed
         .chain(ids.iter().map(String::as_str))
         .collect();
     let open = || Ending::Open(CodonStatus::Running);
-    let story = Story::new()
-        .plan(&plan)
-        .fresh("r1")
-        .codon("a", Ending::Completed);
+    let story = Story::new().plan(&plan).fresh("r1").codon("a", Ending::Completed);
     let story = costs(story.codon("b", open()), "r1", "b", 0.25).run_crashes();
     let story = rolls_back(story, "r1", Some("a"), &sha('4'));
     let story = story.continues("r2", "r1", Some("a"), &sha('4'));

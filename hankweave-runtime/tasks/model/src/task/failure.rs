@@ -121,10 +121,13 @@ impl NeededBudget {
 }
 
 impl TaskFailure {
-    /// Whether the failure has a codon, lines or a command in addition to the cause.
+    /// Whether the failure has more than its cause: a codon, lines, a command or a budget.
     #[must_use]
     pub fn has_details(&self) -> bool {
-        self.codon_id.is_some() || !self.last_lines.is_empty() || self.command.is_some() || self.needed.is_some()
+        self.codon_id.is_some()
+            || !self.last_lines.is_empty()
+            || self.command.is_some()
+            || self.needed.is_some()
     }
 }
 
