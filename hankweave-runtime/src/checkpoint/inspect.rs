@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::TreePath;
 use super::git_format::{ObjectReader, TreeEntry};
 use super::object::ContentError;
-use super::repository::unless_missing;
+use super::repository::if_readable;
 
 /// A part of a checkpoint that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -55,8 +55,9 @@ impl<'a> Inspector<'a> {
             object: sha.to_string(),
             kind,
         };
-        match unless_missing(self.reader.look_up(sha))? {
+        match if_readable(self.reader.look_up(sha))? {
             None => Ok(vec![damage(DamageKind::Corrupt)]),
+            // `look_up` reports a missing commit itself.
             Some(None) => Ok(vec![damage(DamageKind::Missing)]),
             Some(Some(commit)) => {
                 let mut found = Vec::new();
@@ -72,7 +73,7 @@ impl<'a> Inspector<'a> {
             return Ok(());
         }
         let before = found.len();
-        match unless_missing(self.reader.tree(id))? {
+        match if_readable(self.reader.tree(id))? {
             None => found.push(describe(path, id, self.damage_of(id))),
             Some(entries) => self.entries(entries, path, found)?,
         }
@@ -109,7 +110,7 @@ impl<'a> Inspector<'a> {
     /// Reads the content of a file and compares it with its name.
     fn read(&self, id: Oid) -> Result<Option<DamageKind>, git2::Error> {
         let read = self.reader.copy_content(id, &mut io::sink());
-        let good = unless_missing(read.map_err(ContentError::into_git))? == Some(ObjectType::Blob);
+        let good = if_readable(read.map_err(ContentError::into_git))? == Some(ObjectType::Blob);
         Ok((!good).then(|| self.damage_of(id)))
     }
 

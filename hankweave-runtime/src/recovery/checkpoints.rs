@@ -41,8 +41,8 @@ pub(super) async fn verify(
         .map_err(OpenExecutionError::History)
 }
 
-/// Returns every checkpoint that the state names, in the order of their SHAs. Blank SHAs are left out: older versions wrote one
-/// when git failed.
+/// Returns every checkpoint that the state names and no cleanup has removed, in the order of their SHAs. Blank SHAs are left out: older versions wrote
+/// one when git failed.
 #[must_use]
 pub fn recorded_checkpoints(state: &HankweaveState) -> Vec<CheckpointSha> {
     let all: BTreeSet<_> = state.checkpoints().collect();

@@ -1,5 +1,4 @@
-//! Runs the items of a rig in order: copies and commands (HANK-20, HANK-22). Checks and the commands before copied results run as items of a rig as
-//! well.
+//! Runs the items of a rig in order: copies and commands (HANK-20, HANK-22). A check, and the commands of `beforeCopy`, run as items of a rig of their own.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -151,7 +150,7 @@ impl RigFailure {
 }
 
 impl RigError {
-    /// Returns the reason that the failed codon records: a timeout (S6), or an unknown reason that is worth
+    /// Returns the reason that the failed codon records: a timeout (S6), a stop, or else an unknown reason that is worth
     /// another attempt.
     #[must_use]
     pub fn reason(&self) -> FailureReason {

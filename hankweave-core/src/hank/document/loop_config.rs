@@ -33,7 +33,7 @@ pub struct LoopConfig {
     /// 0 to 100; 0 means never. When absent, 2 for a loop that a check ends, and 0 for others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stalled_after: Option<u32>,
-    /// Globs of the files that are moved to the folder `rigArchive` of the workspace when the loop has ended, unless the run stops there.
+    /// Globs of the files that are moved to the folder `rigArchive` of the workspace when the loop has ended and the run continues.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub archive_on_success: Vec<String>,
 }

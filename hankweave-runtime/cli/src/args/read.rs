@@ -226,11 +226,7 @@ fn beside_execution(matches: &ArgMatches) -> Option<(&'static str, &'static str)
     if let Some((_, inner)) = matches.subcommand() {
         return beside_execution(inner);
     }
-    let directories = [
-        ("dir", "[DIR]"),
-        ("execution", "--execution <DIR>"),
-        ("journal", "--journal <DIR>"),
-    ];
+    let directories = [("dir", "[DIR]"), ("execution", "--execution <DIR>")];
     let replacements = [("state", "--state"), ("url", "--url")];
     let is_typed = |(id, _): &(&str, &'static str)| is_typed(matches, id);
     let mut typed_directories = directories.into_iter().filter(is_typed);

@@ -46,7 +46,7 @@ pub(crate) struct ReportArgs {
 #[derive(Debug, Args)]
 #[group(id = "speaker", multiple = false, args = ["agent", "rig", "server"])]
 pub(crate) struct LogsArgs {
-    /// Codon, in a loop with all its iterations or one, as draft#1 [default: all]
+    /// Codon, or one iteration of it, as draft#1 [default: all]
     codon: Option<PartOrDir<CodonId>>,
     #[command(flatten)]
     execution: ExecutionArgs,
@@ -96,8 +96,8 @@ pub(crate) struct JournalArgs {
 pub(crate) enum SentinelCommand {
     /// Show when a sentinel would have acted in a recorded run, and on what
     ///
-    /// It asks no model. It sees each codon from the start of its agent to its end, by the recorded times, and never waits for an answer. With --json each
-    /// line is one input of the sentinel.
+    /// No model is asked and no command is run. The sentinel sees each codon from the start of its agent to its end, at the recorded times; an answer takes no
+    /// time. With --json each line is one input of the sentinel.
     #[command(
         after_long_help = "Examples:\n  hankweave sentinel test sentinels/guard.json\n  hankweave sentinel test sentinels/guard.json my-hank --codon draft"
     )]
@@ -131,16 +131,16 @@ pub(crate) struct SentinelTestArgs {
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     dir: Option<PathBuf>,
     /// Execution directory with the recorded runs
-    #[arg(long, short = 'e', alias = "execution", env = "HANKWEAVE_EXECUTION", value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath, hide = true)]
-    journal: PathBuf,
-    /// Codon, in a loop with all its iterations or one, as draft#1 [default: all]
+    #[arg(long, short = 'e', alias = "journal", env = "HANKWEAVE_EXECUTION", value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath, hide = true)]
+    execution: PathBuf,
+    /// Codon, or one iteration of it, as draft#1 [default: all]
     #[arg(long, value_name = "ID")]
     pub(crate) codon: Option<CodonId>,
 }
 
 impl SentinelTestArgs {
     pub(crate) fn execution(&self) -> &Path {
-        self.dir.as_ref().unwrap_or(&self.journal)
+        self.dir.as_ref().unwrap_or(&self.execution)
     }
 }
 
@@ -183,7 +183,9 @@ impl Speed {
     pub(crate) fn of(self, gap: Duration) -> Duration {
         match self {
             Self::Max => Duration::ZERO,
-            Self::Times(times) => Duration::try_from_secs_f64(gap.as_secs_f64() / times).unwrap_or(gap),
+            Self::Times(times) => {
+                Duration::try_from_secs_f64(gap.as_secs_f64() / times).unwrap_or(Duration::MAX)
+            }
         }
     }
 }

@@ -38,7 +38,7 @@ const OCCASIONS: usize = 200;
 pub(crate) struct JournalFacts {
     /// View after its last event.
     pub(super) view: RunView,
-    /// Waits before the newest run that started at the first codon: the view has forgotten them.
+    /// Waits before the newest run that started at the first codon, where the view drops them.
     earlier_waits: Vec<WaitView>,
     /// Beginning of the agent's last message in each attempt, by codon and start of the attempt.
     messages: BTreeMap<(CodonId, Timestamp), String>,
@@ -47,16 +47,17 @@ pub(crate) struct JournalFacts {
     pub(super) answers: BTreeMap<CodonId, String>,
     /// Sentence about the newest agent that has replaced a codon's own, so that the same sentence is not noted again.
     replaced_agents: BTreeMap<CodonId, String>,
-    /// Questions, answers, waits and commands in their order.
+    /// What happened, in the order of the journal; `occasions` adds the waits.
     pub(super) occasions: Vec<Occasion>,
     /// Crash of the newest run.
     pub(super) crash: Option<ReportedCrash>,
-    /// Value of `missed` for each codon when its agent was last reminded of missing work.
-    pub(super) reminded: BTreeMap<CodonId, u32>,
-    /// Number of reminders of each codon in all its attempts.
-    pub(super) reminders: BTreeMap<CodonId, u32>,
     /// Number of prompts in each codon's newest attempt after which its work did not pass: a check failed, or something required was missing.
     missed: BTreeMap<CodonId, u32>,
+    /// Value of `missed` at the newest reminder of missing work, in each codon's newest attempt. The work was there after the next prompt, which the report
+    /// numbers by it; checks that fail later count in `missed` alone.
+    pub(super) missed_at_reminder: BTreeMap<CodonId, u32>,
+    /// Number of reminders of each codon in all its attempts.
+    pub(super) reminders: BTreeMap<CodonId, u32>,
     /// A run has started.
     has_run: bool,
     /// A codon has started.
@@ -67,8 +68,8 @@ pub(crate) struct JournalFacts {
     names_next_codon: bool,
     /// The newest run continued and has started no codon.
     is_idle: bool,
-    /// Time of the newest event of a run that was certainly alive; a crash came later.
-    alive: Option<Timestamp>,
+    /// Time of the newest event that a run has written itself: a crash of the run came later. Events of a recovery do not count.
+    last_sign_of_life: Option<Timestamp>,
     /// Time of the question that waits for an answer.
     asked: Option<Timestamp>,
 }
@@ -82,7 +83,7 @@ pub(super) struct ReportedCrash {
     pub(super) life: Timestamp,
 }
 
-/// Something that a person asked, answered or waited for.
+/// An entry of the report's history: a start, an end, a question, an answer, a command, a wait or a notice.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Occasion {
@@ -218,7 +219,7 @@ impl JournalFacts {
             _ => {}
         }
         if !may_be_recovery(&entry.event) {
-            self.alive = Some(entry.timestamp);
+            self.last_sign_of_life = Some(entry.timestamp);
         }
     }
 
@@ -257,7 +258,7 @@ impl JournalFacts {
             let times = self.reminders.entry(codon.clone()).or_default();
             *times = times.saturating_add(1);
             let missed = self.miss(&codon);
-            self.reminded.insert(codon, missed);
+            self.missed_at_reminder.insert(codon, missed);
         }
     }
 
@@ -281,7 +282,7 @@ impl JournalFacts {
                 self.names_next_codon = starting_conditions.source().is_some() && !resumes;
                 let is_first = !std::mem::replace(&mut self.has_run, true);
                 self.is_idle = starting_conditions.source().is_some();
-                // A run before the first codon of all does not start over.
+                // A run starts over only if a codon had started before.
                 self.note(at, start_words(starting_conditions, is_first || !self.has_codon));
             }
             StateEvent::CodonStarted {
@@ -297,7 +298,7 @@ impl JournalFacts {
                 if attempt == Some(1) {
                     self.reminders.remove(codon_id);
                 }
-                self.reminded.remove(codon_id);
+                self.missed_at_reminder.remove(codon_id);
                 self.missed.remove(codon_id);
                 if let Some(chosen) = chosen_agent
                     && let Some(instead) = &chosen.instead
@@ -329,7 +330,7 @@ impl JournalFacts {
                 };
                 // A heartbeat may have been newer than all events.
                 let worked = cut_off.and_then(AttemptView::last_at_work);
-                let life = self.alive.max(worked).max(*last_heartbeat);
+                let life = self.last_sign_of_life.max(worked).max(*last_heartbeat);
                 let words = crash_words(open.as_ref().map(|open| (open, status)), asked, life);
                 let found = format!("; that was found at {at}");
                 self.crash(words, &found, life.unwrap_or(at));
@@ -340,7 +341,7 @@ impl JournalFacts {
                 ..
             } => {
                 self.name_idle_run();
-                // After a denial no question is open.
+                // A run that could not ask the user ends with its question open, so the wait for the answer begins now. A denial has answered it.
                 let is_denied = self.view.approved == Some(false);
                 if *interrupted_by == Some(InterruptedBy::Approval) && !is_denied {
                     self.asked.get_or_insert(at);
@@ -375,7 +376,7 @@ impl JournalFacts {
         }
     }
 
-    /// Notes of a run that ended without starting a codon that it ran nothing.
+    /// Replaces the words about the start of a run that has ended without starting a codon: the run did nothing.
     fn name_idle_run(&mut self) {
         if std::mem::take(&mut self.is_idle) {
             self.rename_continuation("a run started, and ran nothing".to_owned());
@@ -441,7 +442,7 @@ impl JournalFacts {
     }
 }
 
-/// Returns the effect of a command, to be followed by the client that sent it: `next codon, build, started`.
+/// Returns the effect of a command, such as `next codon build started`; the caller adds the client that sent it.
 fn command_words(command: &str, codon: Option<&CodonId>) -> String {
     let named = codon.map(|id| format!(" {id}")).unwrap_or_default();
     match command {

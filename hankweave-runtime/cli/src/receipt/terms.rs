@@ -223,7 +223,7 @@ impl RequiresReport {
                 CodonStatus::Failed if why.is_some_and(|why| why.contains(Requires::UNMET)) => Some(false),
                 _ => None,
             },
-            number: times(&facts.reminded).saturating_add(1),
+            number: times(&facts.missed_at_reminder).saturating_add(1),
             reminders: times(&facts.reminders),
         })
     }

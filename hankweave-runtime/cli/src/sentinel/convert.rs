@@ -17,7 +17,7 @@ use crate::terminal::screen::print_stderr;
 
 /// Invented folder of a sentinel inside that of its hank, which is not known here. It is eight folders deep, so that a `../` in a path that the
 /// sentinel names does not count as leaving the hank.
-const SOMEWHERE: &str = "a/a/a/a/a/a/a/a";
+pub(super) const SOMEWHERE: &str = "a/a/a/a/a/a/a/a";
 
 /// A file of a sentinel and its conversion.
 struct ConvertedFile {

@@ -16,9 +16,11 @@ use hankweave_core::hank::{
     prompt::join,
 };
 use hankweave_core::sentinel::SentinelConfig;
+use hankweave_core::sentinel::model::AnswerSchema;
 use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, parent};
 
 use self::asked::RehearsalOutput;
+use self::convert::SOMEWHERE;
 use self::rehearsal::Rehearsal;
 use crate::args::{Global, SentinelCommand, SentinelTestArgs};
 use crate::failures::conversion_of;
@@ -63,7 +65,7 @@ fn test(global: &Global, args: &SentinelTestArgs) -> Result<ExitCode, CliError> 
     Ok(code)
 }
 
-/// Reads the file and the prompts that it names, and reports everything that is wrong with them.
+/// Reads the file, and the prompts and the schema that it names. An error names all mistakes of the file, or the first other file that is wrong.
 fn read(path: &Path) -> Result<Sentinel, CliError> {
     let folder = parent(path);
     let name = path
@@ -85,7 +87,7 @@ fn read(path: &Path) -> Result<Sentinel, CliError> {
         )
         .hint(hint.clone())
     };
-    let checked = check_sentinel(&text, &name);
+    let checked = check_sentinel(&text, &format!("{SOMEWHERE}/{name}"));
     let problems = checked.problems.display_in(&name);
     let config = match checked.config {
         Some(config) if !checked.problems.has_errors() => config,
@@ -94,6 +96,7 @@ fn read(path: &Path) -> Result<Sentinel, CliError> {
     if !checked.problems.is_empty() {
         print_stderr(problems);
     }
+    // As if a hank in the folder of the sentinel named it: paths that the sentinel names then start in this folder.
     let files = BTreeMap::from([(name.clone(), config)]);
     let entry = SentinelEntry {
         sentinel_config: SentinelSource::File(name),
@@ -108,6 +111,17 @@ fn read(path: &Path) -> Result<Sentinel, CliError> {
             wrong(format!("`{file}` {}\n{hint}", error.message))
         })?;
         texts.push(text);
+    }
+    for file in config.system_prompt_files(&entry) {
+        read_text(&folder.join(&file))?;
+    }
+    if let Some(structured) = &config.structured_output {
+        let schema = match config.schema_file(&entry) {
+            Some(file) => Some(read_text(&folder.join(&file))?),
+            None => structured.schema_str.clone(),
+        };
+        AnswerSchema::of(structured, schema.as_deref())
+            .map_err(|why| wrong(format!("structuredOutput: {why}")))?;
     }
     texts.extend(config.user_prompt_text.clone());
     let prompt = (!texts.is_empty()).then(|| join(texts.iter().map(String::as_str)));

@@ -125,7 +125,10 @@ pub(crate) async fn watch(client: &mut Client, mut context: TuiContext) -> io::R
                     suspending.suspend().await;
                 }
                 keyboard.again();
-                screen.take_again()?;
+                // A terminal that closes sends SIGCONT with its hang-up, in any order.
+                if screen.take_again().is_err() {
+                    return Ok(ExitReason::HungUp);
+                }
             }
             never = &mut watcher => match never {},
             Ok(()) = suspension.changed() => app.viewer.suspended = *suspension.borrow_and_update(),

@@ -209,9 +209,8 @@ fn another_file_system() -> Option<tempfile::TempDir> {
     Some(tempfile::tempdir_in(shared).unwrap())
 }
 
-/// Removes the record and kills hankweave before it could notice.
-const KILLED: &str =
-    "kill -STOP $(ps -o ppid= -p $PPID); rm -rf .hankweave; kill -9 $(ps -o ppid= -p $PPID); sleep 60";
+/// Removes the record and kills hankweave before it could notice: no thread is at work any more when the record goes.
+const KILLED: &str = "p=$(ps -o ppid= -p $PPID); kill -STOP $p; while ps -L -o stat= -p $p | grep -qv T; do :; done; rm -rf .hankweave; kill -9 $p; sleep 60";
 
 /// A process that is killed before it could put anything back leaves that to the next start.
 // covers: P11, F1

@@ -506,6 +506,26 @@ fn a_sentinel_is_tried_over_a_recorded_journal_and_nobody_is_asked() {
     assert!(human.stdout.contains("\n  Rules of a.\n"), "{human}");
     assert_eq!(human.stderr, "asks would have acted 1 time in 1 codon\n");
 
+    // Files that the sentinel names may lie anywhere in the hank, and must exist.
+    project.write("above.md", "Above {{ codonId }}.");
+    let named = |key: &str, file: &str| {
+        let mut named = asks.clone();
+        named[key] = json!(file);
+        project.write("asks/named.json", named.to_string());
+    };
+    named("userPromptFile", "../above.md");
+    let tried = test("asks/named.json", 0).json_lines();
+    let prompt = tried[0]["prompt"].as_str().unwrap();
+    assert!(prompt.starts_with("Above a."), "{prompt}");
+    named("systemPromptFile", "gone.md");
+    let missing = test("asks/named.json", 65);
+    assert!(missing.stderr.contains("gone.md"), "{missing}");
+    let twice = project.run(["sentinel", "test", "asks/asks.json", ".", "-e", "."]);
+    assert!(
+        twice.expect_code(2).stderr.contains("'--execution <DIR>'"),
+        "{twice}"
+    );
+
     // One that nothing makes act says what there was.
     let idle = sentinel(
         "idle",

@@ -295,8 +295,13 @@ fn a_budget_that_ends_the_loop_comes_first_and_sentinels_watch_as_ever() {
 fn the_count_survives_a_pause_at_the_budget_of_the_run_in_the_last_answer_of_an_iteration() {
     let paid = r#"printf '{"type":"result","subtype":"success","is_error":false,"session_id":"%s","result":"done","total_cost_usd":0.2,"usage":{"input_tokens":10,"output_tokens":5}}\n' "$session"; exit"#;
     let project = stage(paid, FAILS, &json!({}));
+    project.write(
+        "prices.json",
+        r#"{"models": {"shell": {"input": 3, "output": 15}}}"#,
+    );
     let run = |most: &str| {
-        let finished = project.run(["run", "--headless", "--max-cost", most]);
+        let options = ["run", "--headless", "--prices", "prices.json", "--max-cost"];
+        let finished = project.run(options.into_iter().chain([most]));
         finished.expect_code(3);
         format!("{}{}", finished.stdout, finished.stderr)
     };

@@ -12,7 +12,7 @@ use super::{Lifecycle, SYSTEM, TaskStep, layer_error};
 use crate::layers::TaskFiles;
 use crate::publish::publish;
 
-/// Number of tasks checked in one start. The others are checked at the next one.
+/// Maximum number of tasks with unwritten files for one call; the next call takes the others.
 const MOST: u32 = 10_000;
 
 /// Time after which an unchanged running task without a holder counts as an orphan.
@@ -45,7 +45,8 @@ pub struct RecoveryReport {
 }
 
 impl Lifecycle {
-    /// Sweeps, writes missing log lines, updates states, and then looks for orphans. Skips tasks that have a holder.
+    /// Sweeps, writes missing log lines, updates states, and then looks for orphans. Skips tasks that have a holder, and leaves files that are on another
+    /// machine to that machine.
     ///
     /// # Errors
     ///
@@ -66,7 +67,9 @@ impl Lifecycle {
             ..RecoveryReport::default()
         };
         for row in self.shared.coordinator.unwritten(MOST).await? {
-            self.repair(row.id(), &mut report).await;
+            if !self.is_elsewhere(&row).await {
+                self.repair(row.id(), &mut report).await;
+            }
         }
         for id in folders {
             self.compare(&id, &mut report).await?;
@@ -107,7 +110,7 @@ impl Lifecycle {
     /// Writes the files of tasks that were created together. Skips those that a worker already has, because the worker writes them.
     pub async fn follow_created(&self, rows: &[TaskRow]) {
         let mut report = RecoveryReport::default();
-        // In reverse order of claims: a worker skips a task that is locked here, and would claim a less urgent one.
+        // The least urgent task comes first. Workers skip a task that is locked here, so the most urgent one would lose its turn to a less urgent one.
         let mut rows: Vec<&TaskRow> = rows.iter().rev().collect();
         rows.sort_by_key(|row| row.priority);
         for row in rows {
@@ -147,6 +150,14 @@ impl Lifecycle {
     }
 
     /// Updates the files of one task, under its lock.
+    /// Whether the files of a task are on another machine, which alone can write them.
+    async fn is_elsewhere(&self, row: &TaskRow) -> bool {
+        let (layers, row) = (self.shared.layers.clone(), row.clone());
+        let blocking = layers.blocking();
+        let missing = blocking.run(move || layers.missing(&row)).await;
+        missing.is_some_and(|missing| !missing.is_of_machine)
+    }
+
     async fn repair(&self, id: &TaskId, report: &mut RecoveryReport) {
         match self.try_repair(id).await {
             Ok(()) => report.followed.push(id.clone()),
@@ -162,8 +173,8 @@ impl Lifecycle {
             .keep(publish(&*self.shared.coordinator, &files, &row, Some(token)))
             .await;
         let written = published.and_then(|written| written.map_err(|error| layer_error(id, &error)));
-        let noted = written.as_ref().ok().map(|seq| (id.clone(), *seq));
-        guard.release_or_log(noted).await;
+        let written_seq = written.as_ref().ok().map(|seq| (id.clone(), *seq));
+        guard.release_or_log(written_seq).await;
         written.map(drop)
     }
 
