@@ -11,7 +11,7 @@ use super::git_format::{self, Move, MoveError, ObjectReader};
 use super::history::{EARLIER_BEGINNING, MAIN};
 use super::object::as_git;
 use super::prune;
-use super::repository::{name_of, unless_missing};
+use super::repository::{if_readable, name_of};
 use crate::world::disk::{open_dir, sync_file_system};
 
 /// Outcome of the cleanup for a branch.
@@ -115,7 +115,7 @@ fn newest_remaining(
 ) -> Result<Option<(Oid, bool)>, git2::Error> {
     let mut next = Some(tip);
     while let Some(commit) = next {
-        let found = unless_missing(reader.commit(commit))?;
+        let found = if_readable(reader.commit(commit))?;
         if !gone.contains(&name_of(commit)) {
             let is_first = found.is_some_and(|found| found.parents.is_empty());
             return Ok(Some((commit, is_first)));

@@ -8,7 +8,7 @@ use hankweave_core::id::CheckpointSha;
 use super::git_format::ObjectReader;
 use super::history::open_reader;
 use super::object::ObjectError;
-use super::repository::unless_missing;
+use super::repository::if_readable;
 use super::{GitHistory, HistoryError};
 
 /// Extent of the files of a checkpoint. Sums end at the largest number.
@@ -54,7 +54,7 @@ struct Measure<'r> {
 
 impl Measure<'_> {
     fn checkpoint(&mut self, sha: &CheckpointSha) -> Result<CheckpointExtent, git2::Error> {
-        match unless_missing(self.reader.look_up(sha))?.flatten() {
+        match if_readable(self.reader.look_up(sha))?.flatten() {
             Some(commit) => self.folder(commit.tree, 0),
             None => Ok(CheckpointExtent::default()),
         }
@@ -70,7 +70,7 @@ impl Measure<'_> {
             // The folders above count already, so the depth of the checkpoint is above `most_depth`.
             return Ok(extent);
         }
-        for entry in unless_missing(self.reader.tree(id))?.unwrap_or_default() {
+        for entry in if_readable(self.reader.tree(id))?.unwrap_or_default() {
             let inner = match entry.is_folder() {
                 true => {
                     let inner = self.folder(entry.id, above + 1)?;

@@ -10,7 +10,7 @@ use hankweave_core::time::Timestamp;
 use super::git_format::{Commit, ObjectReader, TreeEntry};
 use super::inspect::Inspector;
 use super::object::{ObjectError, OnlyIds};
-use super::repository::{self, name_of, unless_missing};
+use super::repository::{self, if_readable, name_of};
 use super::select::FileSelection;
 use super::snapshot;
 use super::stat_cache::StatCache;
@@ -130,7 +130,7 @@ impl GitHistory {
         let mut check = || -> Result<(), git2::Error> {
             let reader = ObjectReader::open(&repository)?;
             for sha in shas {
-                let Some(commit) = unless_missing(reader.look_up(sha))?.flatten() else {
+                let Some(commit) = if_readable(reader.look_up(sha))?.flatten() else {
                     continue;
                 };
                 if is_tree_whole(&reader, commit.tree, &mut good)? {
@@ -152,7 +152,7 @@ impl GitHistory {
         let repository = self.repository().map_err(HistoryError::Read)?;
         let reader = open_reader(&repository)?;
         let find = |sha: &CheckpointSha| -> Result<Option<_>, git2::Error> {
-            let commit = unless_missing(reader.look_up(sha))?.flatten();
+            let commit = if_readable(reader.look_up(sha))?.flatten();
             Ok(commit.map(|commit| (sha.clone(), describe(&commit, MAIN))))
         };
         let found = shas.iter().filter_map(|sha| find(sha).transpose());
@@ -268,7 +268,7 @@ pub(super) fn find(reader: &ObjectReader<'_>, sha: &CheckpointSha) -> Result<Com
 pub(super) fn first_commit(reader: &ObjectReader<'_>, tip: Oid) -> Result<Option<Oid>, HistoryError> {
     let failed = |error| HistoryError::Read(ObjectError::at("read a checkpoint")(error));
     let mut next = tip;
-    while let Some(commit) = unless_missing(reader.commit(next)).map_err(failed)? {
+    while let Some(commit) = if_readable(reader.commit(next)).map_err(failed)? {
         match commit.parents.first() {
             Some(parent) => next = *parent,
             None => return Ok(Some(next)),
@@ -431,7 +431,7 @@ fn add_line(
         if known.contains_key(&sha) {
             return Ok(());
         }
-        let Some(commit) = unless_missing(reader.commit(id))? else {
+        let Some(commit) = if_readable(reader.commit(id))? else {
             return Ok(());
         };
         next = commit.parents.first().copied();
@@ -463,7 +463,7 @@ pub(super) fn is_tree_whole(
     if good.contains(&tree) {
         return Ok(true);
     }
-    let Some(folder) = unless_missing(reader.tree(tree))? else {
+    let Some(folder) = if_readable(reader.tree(tree))? else {
         return Ok(false);
     };
     for entry in &folder {

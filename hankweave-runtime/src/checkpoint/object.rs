@@ -55,7 +55,7 @@ pub(super) fn damaged(id: Oid, what: &str) -> io::Error {
 }
 
 /// Converts an error: one of the system stays such an error, any other counts as damage for
-/// [`unless_missing`](super::repository::unless_missing).
+/// [`if_readable`](super::repository::if_readable).
 pub(super) fn as_git(error: io::Error) -> git2::Error {
     let class = match error.raw_os_error() {
         Some(_) => ErrorClass::Os,

@@ -39,7 +39,7 @@ pub(super) fn open(path: &Path) -> Result<Repository, ObjectError> {
 }
 
 /// Returns `None` if an object is missing or damaged. A disk that cannot be read stays an error.
-pub(super) fn unless_missing<T>(found: Result<T, git2::Error>) -> Result<Option<T>, git2::Error> {
+pub(super) fn if_readable<T>(found: Result<T, git2::Error>) -> Result<Option<T>, git2::Error> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.class() == ErrorClass::Os && error.code() != ErrorCode::NotFound => Err(error),
