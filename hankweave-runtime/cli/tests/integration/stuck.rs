@@ -293,23 +293,21 @@ fn a_budget_that_ends_the_loop_comes_first_and_sentinels_watch_as_ever() {
 // covers: STATE-69
 #[test]
 fn the_count_survives_a_pause_at_the_budget_of_the_run_in_the_last_answer_of_an_iteration() {
-    let paid = r#"printf '{"type":"result","subtype":"success","is_error":false,"session_id":"%s","result":"done","total_cost_usd":0.2,"usage":{"input_tokens":10,"output_tokens":5}}\n' "$session"; exit"#;
-    let project = stage(paid, FAILS, &json!({}));
-    project.write(
-        "prices.json",
-        r#"{"models": {"shell": {"input": 3, "output": 15}}}"#,
-    );
+    let project = stage("true", FAILS, &json!({}));
+    // A codon costs 1.05 dollars.
+    let prices = r#"{"models": {"shell": {"input": 30000, "output": 150000}}}"#;
+    project.write("prices.json", prices);
     let run = |most: &str| {
         let options = ["run", "--headless", "--prices", "prices.json", "--max-cost"];
         let finished = project.run(options.into_iter().chain([most]));
         finished.expect_code(3);
         format!("{}{}", finished.stdout, finished.stderr)
     };
-    let said = run("0.75");
+    let said = run("4");
     assert!(said.contains("the loop repeats itself (1 of 2 times)"), "{said}");
     assert_eq!(ran(&project), ["fix#0", "look#0", "fix#1", "look#1"]);
     assert_eq!(stalls(&state(&project), "look#1"), 1);
-    let said = run("10");
+    let said = run("40");
     assert!(
         said.contains("loop `l` is stuck: 2 iterations in a row"),
         "{said}"
