@@ -307,7 +307,7 @@ fn add_limits(details: &mut Details, row: &TaskRow) {
     }
 }
 
-/// Describes a rollback after the newest run, so that the reader knows why codons no longer count; `None` without one.
+/// Describes a rollback after the newest run, so that the user knows why codons no longer count; `None` without one.
 fn rollback_words(workspace: &Path) -> Option<String> {
     let state = receipt::has_record(workspace).then(|| crate::state::read_execution(workspace).ok());
     Some(rolled_back(state.flatten()?.pending_rollback.as_ref()?))
