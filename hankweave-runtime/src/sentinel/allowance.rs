@@ -19,7 +19,8 @@ const STOPPED: &str = "its codon did not wait for it";
 /// Permission of a codon's sentinels to send requests, until the budget is used up or the codon has to end.
 #[derive(Debug)]
 pub(crate) struct Allowance {
-    /// Money for agent and sentinels together: that left of the hank's or the loop's budget when the codon began, whichever is less; `None` without a limit.
+    /// Money for agent and sentinels together: what was left of the budget of the hank or of the loop when the codon began, whichever is less. `None` without a
+    /// limit.
     budget: Option<Usd>,
     spent: Mutex<Spent>,
     /// Cancelled when the codon is stopped.

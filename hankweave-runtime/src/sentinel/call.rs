@@ -97,6 +97,7 @@ fn is_lasting(error: &io::Error) -> bool {
         Errno::NAMETOOLONG,
         Errno::TOOBIG,
     ];
+    // An error without a number, such as that of a program that was not found, is not one of the system.
     let errno = Errno::from_io_error(error);
     errno.is_none_or(|errno| lasting.contains(&errno))
 }

@@ -170,7 +170,7 @@ pub(crate) struct Watchers {
     pub(crate) speak_of_contents: bool,
     /// The files whose changes they wait for; `None` where they wait for none.
     pub(crate) file_interest: Option<Arc<FileInterest>>,
-    /// Results in the loop if some sentinels act on the end of the codon.
+    /// Returns the loop if some sentinels act on the end of the codon.
     task: AbortOnDropHandle<Option<SentinelLoop>>,
 }
 

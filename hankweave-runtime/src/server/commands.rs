@@ -51,7 +51,7 @@ pub(super) struct Executor {
     pub(super) hank: Arc<Hank>,
     pub(super) replies: Replies,
     pub(super) files: LiveFiles,
-    /// Owner of the run, which may refuse commands.
+    /// Owner of the run, which may refuse commands; `None` if the run has no owner.
     pub(super) guard: Option<Arc<dyn CommandGuard>>,
 }
 

@@ -119,6 +119,7 @@ impl Door {
     async fn list(&self, connection: Box<dyn Connection>) {
         match &self.rooms {
             Rooms::Many(records) => plain::send_json(connection, &records.listed().await).await,
+            // The gate admits no request for a list here.
             Rooms::One(_) => {}
         }
     }

@@ -430,7 +430,7 @@ impl Bound {
                     work.hub.broadcast(&work.replies.fatal(chain(&**failure)));
                 }
             };
-            // `accept` ends when the server stops and all clients have left. Nobody could get an answer from the other tasks then, so they are dropped.
+            // `accept` ends when the server stops and all clients have left. No client could get an answer from the other tasks then, so they are dropped.
             tokio::select! {
                 biased;
                 () = accept::accept(listener, door) => {}

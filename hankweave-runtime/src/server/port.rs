@@ -53,8 +53,8 @@ impl OwnPort {
         Ok(Self { listener, taken })
     }
 
-    /// Listens on the port for a list of the runs below `root`, or on the next free one. The port is not noted, and seldom
-    /// that of a run in `root` itself.
+    /// Listens on the port for a list of the runs below `root`, or on the next free one. The port is not noted. It is that of a
+    /// made-up path, so that it is seldom the port of a run in `root` itself.
     pub(super) async fn listen_for_list(world: &World, root: &Path, address: IpAddr) -> io::Result<Self> {
         let listener = listen_from(world, address, port_of(&root.join("*"))).await?;
         Ok(Self {

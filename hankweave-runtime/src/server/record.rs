@@ -164,6 +164,7 @@ impl FoldedRecord {
             hub: Hub::new(position, view),
             source: ServedSource::Record,
             history: Arc::new(history),
+            // `reading` gets all commands, and refuses those that need a live run.
             command_sender: sender.clone(),
             commander: None,
             reading_sender: sender,
@@ -217,6 +218,7 @@ impl FoldedRecord {
             _ => {}
         }
         if is_closed {
+            // A later run has started, so no process works on this one.
             view.mark_crashed(None);
         } else if !is_held(world, dir) {
             view.note_alive(last_heartbeat_of_run(world, dir));

@@ -64,7 +64,7 @@ impl Replies {
         self.answer(None, error)
     }
 
-    /// Returns a `pong`; `client_id` names the client whose broadcast it is.
+    /// Returns a `pong`; `client_id` names the client whose broadcast it is, and is `None` in the answer to a `ping`.
     pub(super) fn pong(&self, command_id: Option<&str>, client_id: Option<String>) -> Utf8Bytes {
         let pong = DirectPayload::Pong {
             message: "pong".to_owned(),

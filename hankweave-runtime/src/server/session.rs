@@ -98,7 +98,8 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Returns the notices for a client that connects while nothing runs, and so has missed them. `with_idle`: also why nothing runs.
+    /// Returns the notices for a client that connects while nothing runs, and so has missed them. `with_idle`: also why nothing runs, for a client that gets
+    /// no earlier events.
     fn idle_notices(&self, with_idle: bool) -> Vec<DirectPayload> {
         let Some(idle) = self.shared.hub.idle() else {
             return Vec::new();

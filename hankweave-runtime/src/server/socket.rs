@@ -138,7 +138,7 @@ impl ClientSocket {
             }
             let is_much = self.socket.get_ref().sent() >= UNPROVEN_BYTES;
             match (is_all_sent, has_more) {
-                // Reported only now, as nothing is before the ping that follows.
+                // Reported only when everything is sent, so that no message is in front of the ping that follows.
                 (true, _) if interests.unproven && is_much => return Poll::Ready(SocketEvent::Unproven),
                 // A message came while the socket was read: it is sent in the next round.
                 (true, true) => {}

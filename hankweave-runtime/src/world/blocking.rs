@@ -147,12 +147,12 @@ fn start_reserve(runtime: &Runtime) {
 
 #[derive(Debug, Default)]
 struct Reserve {
-    state: Mutex<Arrived>,
+    state: Mutex<ReserveState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Arrived {
+struct ReserveState {
     /// Number of threads that exist.
     count: usize,
     is_released: bool,

@@ -15,8 +15,8 @@ use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::output;
 use crate::terminal::screen::print_stderr;
 
-/// Invented folder of a sentinel inside that of its hank, which is not known here. It is eight folders deep, so that a `../` in a path that the
-/// sentinel names does not count as leaving the hank.
+/// Made-up path from the folder of the hank to that of the sentinel: a sentinel's file does not say which hank uses it. The path is eight folders deep,
+/// so that a `../` in a path that the sentinel names does not count as leaving the hank.
 pub(super) const SOMEWHERE: &str = "a/a/a/a/a/a/a/a";
 
 /// A file of a sentinel and its conversion.
@@ -27,7 +27,7 @@ struct ConvertedFile {
     /// Parts of prompt files that could not be carried over, each with the reason.
     prompt_losses: Vec<(PathBuf, &'static str)>,
     sentinel: ConvertedSentinel,
-    /// Whether a file was replaced.
+    /// Whether the file of the sentinel or one of its prompt files was replaced.
     is_written: bool,
 }
 
@@ -117,7 +117,7 @@ impl ConvertedFile {
                     self.prompt_losses.extend(losses);
                     self.prompts.push((path, converted.text));
                 }
-                // `None` also stands for a program that cannot be converted.
+                // `None` means that nothing is to be converted, or that the text has a program that cannot be converted.
                 None if text.contains("<%") => {
                     let why =
                         "the program inside `<% … %>` is beyond this conversion; write it as a template";

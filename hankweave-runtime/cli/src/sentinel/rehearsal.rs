@@ -162,7 +162,7 @@ impl<'a> Rehearsal<'a> {
         }
     }
 
-    /// Lets the sentinel act on collected events that have become due by `now`, at the time at which they did.
+    /// Lets the sentinel act on collected events that have become due by `now`; each action has the time at which it became due.
     fn act_on_timers(&mut self, now: Timestamp) -> io::Result<()> {
         while let Some(watched) = self.watched.as_mut().filter(|watched| !watched.waits_for_end) {
             let due = watched.engine.due().map(|due| (due, watched.since.after(due)));
@@ -267,6 +267,7 @@ impl LineSink for Rehearsal<'_> {
                 if self.wait_for_end()
                     && let Some(watched) = &mut self.watched
                 {
+                    // Moves the collected events into the queue, which is then dropped.
                     watched.engine.flush();
                     watched.engine.give_up();
                 }
@@ -301,6 +302,7 @@ fn is_own_file(config: &SentinelConfig, seen: &ObservedEvent) -> bool {
         return false;
     };
     let own = output.file.iter().chain(&output.last_value_file);
+    // A name without `/` is a file in the state directory, not one of the workspace.
     let mut own = own.filter(|path| path.contains('/'));
     own.any(|own| Some(own.trim_start_matches("./")) == path)
 }

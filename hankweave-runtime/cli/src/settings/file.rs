@@ -7,7 +7,7 @@ use hankweave_runtime::hank_files::{RefError, read_named};
 use hankweave_runtime::world::disk::{Disk, PathError};
 use hankweave_runtime::world::environment::Environment;
 
-/// Its name, in the working directory and in the user's folder for settings.
+/// Name of a settings file, in the working directory and in the user's folder for settings.
 pub(super) const NAME: &str = "hankweave.json";
 
 /// Returns the path of the user's own file: `hankweave/hankweave.json` in `XDG_CONFIG_HOME`, or in `.config` at home.
@@ -41,7 +41,8 @@ pub(super) fn read_of_user(disk: &dyn Disk, path: &Path) -> Result<SettingsFile,
     }
 }
 
-/// Reads a file of settings. A missing file is fine; one that cannot be read or holds a mistake is not (HANK-56). An error is one of the system.
+/// Reads a file of settings; a missing one has none. A file that cannot be read or has mistakes is returned with `errors` (HANK-56). `Err` is a failure of
+/// the system, which says nothing about the file.
 pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<SettingsFile, RefError> {
     let name = path.display().to_string();
     let unreadable = |reason: String| SettingsFile {

@@ -108,7 +108,7 @@ impl<'d> TrustedSettings<'d> {
         self.folder.to_string_lossy().into_owned()
     }
 
-    /// Reads the accepted values by folder; none if the file cannot be read.
+    /// Reads the accepted values by folder. If the file cannot be read, nothing counts as accepted, and the user has to accept again.
     fn read(&self) -> BTreeMap<String, Accepted> {
         let read = self
             .file

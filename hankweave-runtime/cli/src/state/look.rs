@@ -110,8 +110,8 @@ pub(crate) fn budget_summary(execution: &Path) -> Result<Option<JournalEntry>, C
     Ok(journal::budget_summary(&RealDisk, &segments))
 }
 
-/// Returns the newest description of a run with its limits, unless it is of a run before the newest one in which a codon started. `None` also if
-/// much was recorded since.
+/// Returns the newest description of a run with its limits, if it describes the newest run in which a codon started or a later run. `None` also if much
+/// was recorded since.
 pub(crate) fn description(
     execution: &Path,
     state: &HankweaveState,

@@ -41,8 +41,8 @@ pub(crate) struct OpenCodon {
 }
 
 impl OpenCodon {
-    /// Returns the time that the process of a directory measures. `live` is `None` without a process, and `Some(None)` for one whose lock record is not
-    /// known.
+    /// Returns the facts, with the time at work that the process of the directory measures; that is zero without an open codon or a process. `live` is
+    /// `None` without a process, and `Some(None)` for one whose lock record is not known.
     pub(crate) fn of(thread: &ExecutionThread, live: Option<Option<&ServerLockRecord>>) -> Self {
         let mut codons = thread.codons.iter().map(|entry| &entry.codon);
         let open = codons.find(|codon| !codon.is_terminal()).zip(live);

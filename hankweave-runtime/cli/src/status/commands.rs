@@ -342,7 +342,7 @@ impl StatusView<'_> {
         }
     }
 
-    /// Returns the newest attempt, if it is one of the next codon that was interrupted.
+    /// Returns the newest attempt, if it is an interrupted attempt of the next codon.
     fn interrupted(&self, next: &str) -> Option<&CodonExecution> {
         let newest = self.thread.codons.first()?.codon.as_ref();
         (newest.codon_id().as_str() == next && newest.interruption().is_some()).then_some(newest)
@@ -543,14 +543,15 @@ impl StatusView<'_> {
         }
     }
 
-    /// Returns the `--max-wait` that the next run needs to wait for the usage limit at which the last run paused; `None` if there is nothing to wait for.
+    /// Returns the least `--max-wait` with which the next run waits for the end of the usage limit at which the last run paused; `None` if nothing is to be
+    /// waited for.
     pub(super) fn patience(&self) -> Option<Duration> {
         let paused = self.state.runs.front().and_then(|run| run.interrupted_by);
         let (_, ends_at) = self
             .limit()
             .filter(|_| paused == Some(InterruptedBy::UsageLimit))?;
         let left = Some(ends_at.since(self.now)).filter(|left| !left.is_zero())?;
-        // No such retry is decided if the hank would fall back, but a run with another agent than that of the hank waits all the same.
+        // For a hank that falls back, the decision has no limit, so that no earlier wait counts. A run whose agent replaces that of the hank waits even so.
         let waited = match &self.decision {
             Some(Decision::Retry(retry)) => retry.limit.map(|limit| limit.waited),
             _ => None,

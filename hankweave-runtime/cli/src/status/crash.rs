@@ -45,7 +45,7 @@ impl UnseenCrash {
         let run = newest.filter(|run| run.status == RunStatus::Running && !status.live)?;
         let dir = ExecutionDir::new(execution.to_owned());
         let remote = hankweave_remote::remembered(&RealDisk, &dir).ok().flatten();
-        // A question that this run has not asked has a time that is not after the start of the run.
+        // Only a question that this run has asked has a time after the start of the run.
         let asked = status.question.as_ref();
         let asked = asked.filter(|asked| asked.since > run.start_time);
         Some(Self {
@@ -98,6 +98,7 @@ impl StatusView<'_> {
             .filter(|run| run.status == RunStatus::Crashed)?;
         let codon = run.codons.last().filter(|codon| codon.crashed())?;
         let after = codon.start_time().after(codon.duration()?);
+        // The record of a crashed codon no longer says in which status it crashed, so it counts as at work.
         Some(crash_words(
             Some((codon.codon_id(), CodonStatus::Running)),
             None,

@@ -252,6 +252,7 @@ pub(crate) fn last_run(execution: &Path) -> Option<String> {
         },
         _ => format!("is {}", with_local_times(&view.drawn.state_words())),
     };
+    // This command only lists checkpoints, so the one after it is named.
     let lists = view.hints.command("history");
     let commands = view.commands();
     let next = commands.iter().find(|(command, _)| *command != lists);
@@ -566,7 +567,7 @@ impl StatusView<'_> {
         }
     }
 
-    /// Returns the answer in the registry of the task, which its workspace does not have.
+    /// Returns the answer that the registry of the task has for the question; the workspace does not have it. `None` outside of a workspace of a task.
     pub(crate) fn answer(&self) -> Option<GateAnswer> {
         self.task.as_ref()?.answer(self.asked_codon()?)
     }

@@ -253,7 +253,7 @@ impl StatusView<'_> {
         }
     }
 
-    /// Returns the next codon where nothing blocks; a new run takes the first codon of the hank.
+    /// Returns the next codon where nothing blocks. If the next run starts over, that is the first codon of the hank.
     pub(super) fn next(&self) -> Option<&str> {
         let begins_anew = self.changes.is_fresh && !self.is_blocked();
         let first = self.changes.next.as_deref().filter(|_| begins_anew);

@@ -87,6 +87,7 @@ pub(crate) fn rolled_back(pending: &PendingRollback) -> String {
 /// Describes the rollback with which the newest run began, and the checkpoint of the replaced files; `None` if it began without a rollback.
 pub(crate) fn rolled_back_first(state: &HankweaveState) -> Option<String> {
     let (newest, before) = (state.runs.front()?, state.runs.get(1)?);
+    // A run rolls back before it is recorded, so its own rollback comes after the run before it (`behind`).
     let is_its_own = |operation: &&Operation| {
         operation.command == Operation::BY_A_RUN
             && operation.behind == before.run_id

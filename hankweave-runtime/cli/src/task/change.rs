@@ -316,7 +316,7 @@ fn may_start(row: &TaskRow) -> bool {
     )
 }
 
-/// Refuses to start a task anew that no worker has started, or whose files are here.
+/// Refuses `--anew` for a task that no worker has started, or whose files are here.
 fn check_anew(registry: &Registry, row: &TaskRow) -> Result<(), CliError> {
     if !may_start(row) || registry.layers.missing(row).is_some() {
         return Ok(());
@@ -344,7 +344,7 @@ fn check_anew(registry: &Registry, row: &TaskRow) -> Result<(), CliError> {
     Err(CliError::new(CliErrorKind::Input, message).hint(continues))
 }
 
-/// Notes the user's request to start a task anew whose files this folder lacks, so that any worker may do so (TASK-127).
+/// Records the user's request to start a task anew, so that any worker may do so (TASK-127). The files of such a task are not in this folder.
 async fn start_anew(registry: &Registry, id: &TaskId) -> Result<TaskRow, CliError> {
     let row = registry.task(id).await?;
     if !may_start(&row) {
@@ -359,12 +359,12 @@ async fn start_anew(registry: &Registry, id: &TaskId) -> Result<TaskRow, CliErro
         },
         token: None,
     };
-    let noted = registry.lifecycle.update(update).await;
-    noted.map_err(|error| registry.failure(&error))
+    let updated = registry.lifecycle.update(update).await;
+    updated.map_err(|error| registry.failure(&error))
 }
 
-/// Refuses a budget in dollars that the run of the task could not keep to, as `task create` does (HANK-28): only with this budget the hank has mistakes.
-/// A hank that cannot be read here is left to the worker.
+/// Refuses a budget in dollars that the run of the task could not keep to, as `task create` does (HANK-28): a hank without mistakes has some with this
+/// budget. A hank that cannot be read here is left to the worker.
 async fn refuse_uncounted(registry: &Registry, id: &TaskId, args: &TaskResumeArgs) -> Result<(), CliError> {
     let row = registry.task(id).await?;
     let Ok(mut spec) = TaskSpec::read(row.record.metadata()) else {
@@ -520,8 +520,8 @@ async fn raise_limits(registry: &Registry, id: &TaskId, args: &TaskResumeArgs) -
         },
         token: None,
     };
-    let noted = registry.lifecycle.update(update).await;
-    noted.map(drop).map_err(|error| registry.failure(&error))
+    let updated = registry.lifecycle.update(update).await;
+    updated.map(drop).map_err(|error| registry.failure(&error))
 }
 
 /// Starts a task for an agent that works in its workspace by hand (TASK-115). Such a task is not locked.
@@ -576,6 +576,7 @@ pub(super) async fn complete(
         extra: Extra::default(),
     };
     let (id, step) = (&args.task.id, TaskStep::Complete(result));
+    // Checked before, because the hooks of the step write files before the registry can refuse it (TASK-32).
     let row = match registry.lifecycle.check(id, &step).await {
         Ok(()) => registry.lifecycle.take(id, &step).await,
         Err(refused) => Err(refused),

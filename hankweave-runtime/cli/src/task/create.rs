@@ -93,7 +93,7 @@ async fn check_earlier(registry: &Registry, after: &[TaskId]) -> Result<(), CliE
     Ok(())
 }
 
-/// Returns ids for tasks that are created now: one for each millisecond, because some may be in use already.
+/// Returns ids for a task that is created now, to be tried in order: one for each of the next [`IDS`] milliseconds, because some may be in use already.
 pub(crate) fn free_ids(now: Timestamp) -> impl Iterator<Item = TaskId> + Send {
     (0..IDS).filter_map(move |more| TaskId::new(format!("task_{}", now.as_millis() + more)).ok())
 }
@@ -103,6 +103,7 @@ async fn create_with_free_id(
     registry: &Registry,
     task: impl Fn(TaskId) -> NewTask,
 ) -> Result<TaskRow, TaskError> {
+    // Replaced by the refusal of the first id.
     let mut last_refusal = TaskError::InvalidArgument("a task has an id");
     for id in free_ids(registry.coordinator.now().await?) {
         match registry.lifecycle.create(task(id)).await {

@@ -30,7 +30,7 @@ const NAMED: usize = 3;
 
 /// Tasks and mistakes of a file.
 #[derive(Default)]
-struct ListedTasks {
+struct FileTasks {
     tasks: Vec<NewTask>,
     /// Line number of each of `tasks`, from 1.
     numbers: Vec<usize>,
@@ -41,7 +41,7 @@ struct ListedTasks {
     lines: usize,
 }
 
-impl ListedTasks {
+impl FileTasks {
     /// Reads all lines. `now`, in milliseconds, is part of the ids of tasks that name none.
     fn read(text: &str, now: i64, args: &TaskCreateArgs) -> Self {
         let mut listed = Self::default();
@@ -155,7 +155,7 @@ pub(super) async fn create_many(
     })?;
     let now = registry.coordinator.now().await;
     let now = now.map_err(|error| registry.failure(&error))?.as_millis();
-    let mut listed = ListedTasks::read(&text, now, args);
+    let mut listed = FileTasks::read(&text, now, args);
     if listed.lines == 0 {
         let message = format!("`{}` has no line with a task", from.display());
         return Err(CliError::new(CliErrorKind::Input, message)

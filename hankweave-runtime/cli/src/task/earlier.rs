@@ -93,8 +93,8 @@ impl<'r> EarlierTasks<'r> {
         Ok((!waits.is_empty()).then(blocked))
     }
 
-    /// Returns for each failed or cancelled task that keeps `row` waiting the chain of tasks that leads from `row`, which is not included, to it. The
-    /// shortest chains come first.
+    /// Returns the chains of tasks that keep `row` waiting in vain. Each begins with an earlier task of `row` and ends with a task that failed or was
+    /// cancelled. The shortest chains come first.
     async fn chains_to_ended(&mut self, row: &TaskRow) -> Result<Vec<Vec<TaskRow>>, CliError> {
         let mut ended = Vec::new();
         if row.record.status() != TaskStatus::Pending {

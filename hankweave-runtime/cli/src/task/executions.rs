@@ -75,14 +75,14 @@ impl CountedAttempts {
             last.cost = Some(so_far.last_attempt_cost);
             last.cost_is_lower_bound = so_far.last_attempt_cost_is_lower_bound;
         }
-        let noted = attempts.iter().map(|attempt| match attempt.cost() {
+        let in_attempts = attempts.iter().map(|attempt| match attempt.cost() {
             AttemptCost::Known { cost, .. } => cost,
             AttemptCost::Unknown | AttemptCost::Uncounted => Usd::ZERO,
         });
-        let noted: Usd = noted.sum();
+        let in_attempts: Usd = in_attempts.sum();
         Self {
             attempts,
-            lost: so_far.cost.saturating_sub(noted),
+            lost: so_far.cost.saturating_sub(in_attempts),
         }
     }
 }
@@ -124,7 +124,7 @@ pub(super) async fn executions(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The attempt that has not ended.
+/// The attempt that has not ended; without one, its values are not used.
 struct OpenAttempt {
     /// Its outcome so far: `running` or `suspended`.
     word: &'static str,

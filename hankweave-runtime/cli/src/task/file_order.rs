@@ -12,7 +12,7 @@ use hankweave_task_model::registry::NewTask;
 /// Returns the position of a task that comes after itself, and the ids between: `["a", "b", "a"]`.
 pub(super) fn creation_order(tasks: &[NewTask]) -> Result<Vec<usize>, (usize, Vec<TaskId>)> {
     let positions: BTreeMap<&TaskId, usize> = tasks.iter().map(|task| &task.id).zip(0..).collect();
-    // Tasks that only the registry has are no matter here.
+    // Tasks that only the registry has exist already, so they do not matter here.
     let earlier = |at: usize| -> BTreeSet<usize> {
         let named = tasks[at].after.iter();
         named.filter_map(|id| positions.get(id).copied()).collect()

@@ -56,10 +56,11 @@ pub(crate) fn reason(row: &TaskRow) -> Option<String> {
         }
         TaskRecord::Cancelled(_) => over_budget(row),
         TaskRecord::Pending(_) => {
-            let noted = row.record.metadata().get("error").and_then(Value::as_str);
-            let noted = noted.and_then(in_words);
+            // Why the last attempt ended and the task was requeued.
+            let error = row.record.metadata().get("error").and_then(Value::as_str);
+            let error = error.and_then(in_words);
             let after = (!row.after.is_empty()).then(|| format!("after {}", ids(&row.after)));
-            let parts: Vec<String> = noted.into_iter().chain(after).collect();
+            let parts: Vec<String> = error.into_iter().chain(after).collect();
             with_budget(row, (!parts.is_empty()).then(|| parts.join("; ")))
         }
         TaskRecord::Running(_) => with_budget(row, None),
@@ -67,7 +68,7 @@ pub(crate) fn reason(row: &TaskRow) -> Option<String> {
     }
 }
 
-/// Adds the priority of a task that waits for a worker, and the budget that was set for one which has not ended.
+/// Adds the priority of the task while it waits for a worker, and until it ends the budget that was set for it.
 fn with_budget(row: &TaskRow, reason: Option<String>) -> Option<String> {
     let budget = set_budget(row).filter(|_| !has_ended(row.record.status()));
     // Workers take only pending tasks in the order of their priority.
@@ -138,8 +139,8 @@ pub(super) fn patience(registry: &Registry, row: &TaskRow) -> Option<Duration> {
 /// Start of the error of a task whose run paused.
 const PAUSED: &str = "paused: ";
 
-/// Returns the command that makes room for a task that failed with a record at its disk limit, which a new attempt would reach at once. `None` for
-/// other tasks.
+/// Returns the command that makes room for a failed task whose record has reached its disk limit: a new attempt would reach it at once. `None` for other
+/// tasks.
 pub(super) fn room_needed(registry: &Registry, row: &TaskRow) -> Option<String> {
     if row.record.status() != TaskStatus::Failed {
         return None;

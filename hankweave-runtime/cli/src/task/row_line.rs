@@ -19,14 +19,14 @@ pub(super) fn in_table(cost: TaskCost) -> String {
     money(cost.cost, cost.cost_is_lower_bound)
 }
 
-/// Returns the cost that the registry has of a task, for a worker that reports steps; `None` for a task that no worker has run. The cost of a running
-/// attempt is not in the registry.
+/// Returns the cost of a task by its row alone, for the lines of a worker; `None` for a task that no worker has run. The cost of a running attempt is not in
+/// the row.
 fn known_cost(row: &TaskRow) -> Option<TaskCost> {
     let is_running = matches!(&row.record, TaskRecord::Running(running) if !running.by_hand);
-    let noted = ended_cost(row).or_else(|| is_running.then(TaskCost::default))?;
+    let ended = ended_cost(row).or_else(|| is_running.then(TaskCost::default))?;
     Some(TaskCost {
-        cost_is_lower_bound: noted.cost_is_lower_bound || is_running,
-        ..noted
+        cost_is_lower_bound: ended.cost_is_lower_bound || is_running,
+        ..ended
     })
 }
 

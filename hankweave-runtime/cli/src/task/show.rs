@@ -307,13 +307,13 @@ fn add_limits(details: &mut Details, row: &TaskRow) {
     }
 }
 
-/// Describes a rollback after the newest run, so that the reader knows why codons no longer count; `None` without one.
+/// Describes a rollback after the newest run, so that the user knows why codons no longer count; `None` without one.
 fn rollback_words(workspace: &Path) -> Option<String> {
     let state = receipt::has_record(workspace).then(|| crate::state::read_execution(workspace).ok());
     Some(rolled_back(state.flatten()?.pending_rollback.as_ref()?))
 }
 
-/// Returns that the workspace has a run which a user started after the task had completed, and which is no attempt of it.
+/// Returns words on the newest run in the workspace if a user started it after the task had completed; `None` for an attempt of the task.
 fn by_user_after_end(row: &TaskRow, workspace: &Path) -> Option<&'static str> {
     let state = crate::state::read_execution(workspace).ok()?;
     has_ended_before(row, state.runs.front()?)
@@ -455,9 +455,9 @@ fn codon_words(codon: &Value) -> String {
 }
 
 /// Returns the last answer to a question, such as `publish approved by ann at 14:02`.
-pub(super) fn last_answer(noted: &Value) -> Option<String> {
-    let approval: TaskApproval = serde_json::from_value(noted.clone()).ok()?;
-    let at = serde_json::from_value::<Timestamp>(noted["at"].clone()).ok();
+pub(super) fn last_answer(value: &Value) -> Option<String> {
+    let approval: TaskApproval = serde_json::from_value(value.clone()).ok()?;
+    let at = serde_json::from_value::<Timestamp>(value["at"].clone()).ok();
     let at = at.map(|at| format!(", at {}", local_time(at)));
     let sentence = approval.sentence();
     Some(format!(
@@ -470,8 +470,8 @@ pub(super) fn last_answer(noted: &Value) -> Option<String> {
 /// Returns the cost of a codon in the data of a task.
 fn cost_of(codon: &Value) -> String {
     let cost = codon["cost"].as_f64().unwrap_or_default();
-    let is_unknown = codon["costIsLowerBound"] == true;
-    Usd::from_dollars(cost).map_or_else(|_| dollars(cost), |cost| cost.display(is_unknown))
+    let is_lower_bound = codon["costIsLowerBound"] == true;
+    Usd::from_dollars(cost).map_or_else(|_| dollars(cost), |cost| cost.display(is_lower_bound))
 }
 
 /// Formats an amount of money as in all commands.

@@ -67,7 +67,7 @@ impl CliError {
         Self::new(kind, chain(error))
     }
 
-    /// Describes a system that starts no threads, as when another program of the user starts processes without end.
+    /// Describes a system that starts no threads, as when another program of the user has started too many processes.
     pub(crate) fn no_threads(error: &io::Error) -> Self {
         let message = format!("the system starts no more threads: {error}");
         Self::new(CliErrorKind::Io, message).hint(

@@ -17,8 +17,8 @@ const MOMENT: Timespec = Timespec {
     tv_nsec: 100_000_000,
 };
 
-/// A terminal that passes each key on at once and echoes none, not even those of signals (`^C`), until the value is dropped. A region that is drawn
-/// again ends at the right edge, where an echo would shift it by a line. Signals work as always.
+/// A terminal that passes each key on at once and echoes none, not even those of signals (`^C`), until the value is dropped. Signals work as always. There
+/// is no echo because it would shift lines that are drawn again by one line: they end at the right edge.
 #[derive(Debug)]
 pub(crate) struct Keyboard {
     /// Modes that the terminal had before.

@@ -28,7 +28,7 @@ pub(crate) enum PromptForm {
 #[derive(Debug)]
 pub(crate) struct PromptLine {
     form: PromptForm,
-    /// Words on how to answer if the keys of this terminal do not; `None` if they do.
+    /// Words on how to answer elsewhere, if the keys of this terminal do not answer; `None` if they do.
     how_to_answer: Option<String>,
     asked: watch::Sender<AskedView>,
     /// The drawn question, which is erased when dropped.

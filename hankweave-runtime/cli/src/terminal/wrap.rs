@@ -7,10 +7,11 @@ fn words(text: &str, columns: usize) -> Vec<String> {
     let mut words = Vec::new();
     let mut quoted: Vec<&str> = Vec::new();
     for word in text.split_whitespace() {
-        let is_end = word.matches('`').count() % 2 == 1;
+        // An odd number of backticks begins or ends a quoted text.
+        let is_boundary = word.matches('`').count() % 2 == 1;
         match quoted.is_empty() {
-            true if !is_end => words.push(word.to_owned()),
-            false if is_end => {
+            true if !is_boundary => words.push(word.to_owned()),
+            false if is_boundary => {
                 quoted.push(word);
                 let whole = quoted.join(" ");
                 match measure_text_width(&whole) <= columns {

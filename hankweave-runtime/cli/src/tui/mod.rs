@@ -64,7 +64,7 @@ pub(crate) struct TuiContext {
     pub(crate) view: RunView,
     /// Command that shows how an interrupted run continues.
     pub(crate) status: Option<String>,
-    /// Function that describes the outcome of a command.
+    /// Function that describes the outcome of a command; with `None` only refusals are shown.
     pub(crate) words: Option<fn(&DirectPayload) -> String>,
     /// Time that the screen of an ended run waits for a key; `None` for no limit.
     pub(crate) patience: Option<Duration>,

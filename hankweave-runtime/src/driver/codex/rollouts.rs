@@ -29,6 +29,7 @@ fn find(folder: &dyn Folder, candidates: &Candidates<'_>, levels: u32) -> io::Re
         return Ok(file.map(FoundSession::alone));
     }
     for name in newest_first {
+        // A folder that cannot be read is passed over: another one may have the file.
         if let Ok(OpenedEntry::Folder(inner)) = folder.open(name)
             && let Ok(Some(found)) = find(&*inner, candidates, levels - 1)
         {

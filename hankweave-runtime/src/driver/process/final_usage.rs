@@ -70,7 +70,7 @@ impl ProcessHost {
             decoder.recall(RecordsScope::Whole, recorded, &mut Vec::new());
         }
         let mut used = decoder.usage();
-        // Work after the last line that was read is unknown.
+        // A decoder that still needs records has not seen the usage of the last work.
         used.lower_bound |= decoder.records_needed(RecordsScope::Whole).is_some();
         Ok(used)
     }

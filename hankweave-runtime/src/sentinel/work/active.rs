@@ -24,7 +24,7 @@ pub(super) struct ActiveSentinel {
     pub(super) busy: bool,
     /// Work that it has left unfinished and not reported yet.
     pub(super) unfinished: Unfinished,
-    /// Number of times to act, among those that the engine has dropped, that are reported already or are part of `unfinished`.
+    /// Number of the times to act that the engine has dropped and that are either reported already or counted in `unfinished`.
     reported_dropped: u64,
 }
 

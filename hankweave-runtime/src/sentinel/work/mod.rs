@@ -124,7 +124,7 @@ impl SentinelLoop {
         mut self,
         mut shutdown_requests: watch::Receiver<SentinelShutdown>,
     ) -> Option<Self> {
-        // The sentinels do not see events from before their loading. If that cannot be recorded, the run ends, so it does not matter what they see.
+        // The sentinels see only events after their loading. If the loading cannot be recorded, the run ends, so it does not matter what they see.
         if let Some(loading) = self.loading.take()
             && let Ok(loaded) = loading.await
         {

@@ -160,7 +160,7 @@ impl SentinelLoop {
         tally.uncounted = (tally.uncounted + uncounted).saturating_sub(u64::from(turn.costs));
     }
 
-    /// Takes a question out of the figures that was not asked, because the allowance is closed.
+    /// Takes a question out of the figures: the allowance is closed, so the question was not asked.
     async fn cancel_question(&mut self, turn: Turn, reason: &'static str) {
         self.set_uncounted(turn, 0);
         let one = &mut self.sentinels[turn.index];

@@ -82,6 +82,7 @@ impl Spawner for ChildSpawner {
         let pid = leader.as_raw_nonzero().get().unsigned_abs();
         Ok(SpawnedProcess {
             pid,
+            // 0 if the system does not report it.
             start_time: start_time(pid).unwrap_or_default(),
             stdin: stdin.map(|stdin| Box::pin(stdin) as _),
             stdout: Box::pin(stdout),

@@ -65,9 +65,9 @@ impl Reporter {
         Self::Live(LiveView::show(known))
     }
 
-    /// Reports lines; `answers` is printed below a question and says how to answer.
-    pub(crate) fn plain(answers: Option<String>) -> Self {
-        Self::Plain(Plain::new(answers))
+    /// Reports lines; `how_to_answer` is printed below a question.
+    pub(crate) fn plain(how_to_answer: Option<String>) -> Self {
+        Self::Plain(Plain::new(how_to_answer))
     }
 
     pub(crate) fn json() -> Self {

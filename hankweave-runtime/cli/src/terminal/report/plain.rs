@@ -13,7 +13,7 @@ use super::words::{ended, ended_line};
 use crate::terminal::prompt_line::PromptLine;
 use crate::terminal::screen::{SafeText, print};
 
-/// Buffered bytes from which on the lines are written out.
+/// Number of buffered bytes at which the lines are written out.
 const KEPT_BYTES: usize = 64 << 10;
 
 /// Writes lines to standard output, many at a time while they come quickly.
@@ -22,17 +22,17 @@ pub(crate) struct Plain {
     /// Lines that are not written yet.
     kept: SafeText,
     /// Line below a question that says how to answer.
-    answers: Option<String>,
+    how_to_answer: Option<String>,
     /// Prompt whose keys answer questions.
     prompt: Option<Arc<PromptLine>>,
 }
 
 impl Plain {
-    pub(super) fn new(answers: Option<String>) -> Self {
+    pub(super) fn new(how_to_answer: Option<String>) -> Self {
         let kept = SafeText::default();
         Self {
             kept,
-            answers,
+            how_to_answer,
             prompt: None,
         }
     }
@@ -44,7 +44,7 @@ impl Plain {
 
     /// Prints a line for an event that people want to know of.
     pub(super) fn print_event(&mut self, entry: &JournalEntry) -> io::Result<()> {
-        // The question is open before its line is shown, so that no key which answers the line comes before it.
+        // The prompt opens the question before the line is printed: a user who has read the line may answer at once.
         if let Some(prompt) = &self.prompt {
             prompt.take(entry);
         }
@@ -53,8 +53,9 @@ impl Plain {
         };
         // Writing to a text cannot fail.
         let _ = writeln!(self.kept, "{line}");
-        if let Some(answers) = self.answers.as_ref().filter(|_| is_question(&entry.event)) {
-            let _ = writeln!(self.kept, "  {answers}");
+        let how_to_answer = self.how_to_answer.as_ref();
+        if let Some(words) = how_to_answer.filter(|_| is_question(&entry.event)) {
+            let _ = writeln!(self.kept, "  {words}");
         }
         match self.kept.as_str().len() < KEPT_BYTES {
             true => Ok(()),

@@ -82,6 +82,7 @@ fn unshown(event: &Event) -> Option<String> {
         Event::StateSnapshot { .. } => "the state was sent to a client".to_owned(),
         Event::FileUpdated { .. } => format!("file {}", line_of(event)?),
         Event::FiletreeUpdated { tree } => {
+            // `counted` only adds an s.
             format!(
                 "the list of files was read: {} at the top",
                 counted(tree.len(), "entry").replace("entrys", "entries")

@@ -172,7 +172,7 @@ const MOST_STEPS: usize = 40;
 const MOST_OF_STEP: usize = 200;
 
 impl SummaryContext<'_> {
-    /// Writes the steps that a real run would have done besides, and the command to type next.
+    /// Writes the steps that a real run would have done and the rehearsal did not, and the command to type next.
     fn write_rehearsal(
         &self,
         outcome: &RunOutcome,

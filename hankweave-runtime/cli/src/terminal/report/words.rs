@@ -220,7 +220,7 @@ pub(crate) fn summary_standing(codon: &CodonSummary) -> &'static str {
     }
 }
 
-/// Returns the time from the start of a codon to its end, or until now while a process, the `holder` of the directory, runs it.
+/// Returns the time from the start of a codon to its end, or until now while a process runs it; `holder` is the lock record of that process.
 pub(crate) fn codon_time(
     codon: &CodonExecution,
     process: RunProcess,

@@ -30,7 +30,7 @@ static FOOTER: Mutex<FooterState> = Mutex::new(FooterState {
 });
 
 /// Wakes the drawing thread when its generation has ended or nothing is left to draw.
-static EMPTIED: Condvar = Condvar::new();
+static WAKE_UP: Condvar = Condvar::new();
 
 /// Number of footers that are shown. While there is none, writers take no lock: standard output and error may have different readers, and a slow one
 /// must not delay the other.
@@ -138,7 +138,7 @@ fn tick(generation: usize) {
     let mut footer = footer();
     while footer.generation == generation {
         footer.draw();
-        let waited = EMPTIED.wait_timeout(footer, TICK);
+        let waited = WAKE_UP.wait_timeout(footer, TICK);
         footer = waited.unwrap_or_else(PoisonError::into_inner).0;
     }
 }
@@ -218,7 +218,7 @@ impl Footer {
         let generation = footer.generation;
         footer.parts.push((generation, Box::new(draw)));
         SHOWN.fetch_add(1, Relaxed);
-        EMPTIED.notify_all();
+        WAKE_UP.notify_all();
         #[expect(
             clippy::disallowed_methods,
             reason = "it draws while everything else is blocked, too"
@@ -245,7 +245,7 @@ impl Drop for Footer {
             footer.erase();
             footer.generation += 1;
             ticker = footer.ticker.take();
-            EMPTIED.notify_all();
+            WAKE_UP.notify_all();
         }
         drop(footer);
         join(ticker);

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::harmless::is_hidden;
 
-/// Buffered bytes from which on the lines are written out.
+/// Number of buffered bytes at which the lines are written out.
 const KEPT_BYTES: usize = 64 << 10;
 
 /// Prints one document, which may have many lines.

@@ -203,7 +203,7 @@ struct ListedTask {
 }
 
 /// Rows of one list.
-struct Gathered {
+struct GatheredRows {
     rows: Vec<ListRow>,
     /// Directories of the rows by their names.
     directories: HashMap<String, PathBuf>,
@@ -351,8 +351,14 @@ fn workers(rows: &[ListRow]) -> BTreeSet<&str> {
 
 impl KnownRuns {
     /// Makes the rows: a row for each task, with the run in its workspace, then a row for each other directory below `root`.
-    fn gather(&mut self, root: &Path, home: Option<&Path>, tasks: &ListedTasks, now: Timestamp) -> Gathered {
-        let found = self.found(root);
+    fn gather(
+        &mut self,
+        root: &Path,
+        home: Option<&Path>,
+        tasks: &ListedTasks,
+        now: Timestamp,
+    ) -> GatheredRows {
+        let found = self.find_directories(root);
         let (mut rows, mut directories, mut seen) = (Vec::new(), HashMap::new(), BTreeSet::new());
         for listed in &tasks.rows {
             let (task, workspace) = (&listed.row, &listed.workspace);
@@ -362,7 +368,7 @@ impl KnownRuns {
             let owner =
                 OwningTask::of(&path).map(|owner| owner.known_as(task.clone(), tasks.holders.clone()));
             let folder = shown(&path, home);
-            let run = self.drawn(&path, owner, task.version);
+            let run = self.run_in(&path, owner, task.version);
             let run = run.map(|drawn| named(ListRow::of_run(drawn, &folder, now), &path, &mut directories));
             let mut row = ListRow::of_task(task, listed.cost, run, &folder, now);
             let worker = tasks.holders.as_ref().and_then(|holders| holders.worker(task));
@@ -382,7 +388,7 @@ impl KnownRuns {
         }
         for path in found.directories.iter().filter(|path| !seen.contains(*path)) {
             let owner = OwningTask::of(path);
-            if let Some(drawn) = self.drawn(path, owner.clone(), 0) {
+            if let Some(drawn) = self.run_in(path, owner.clone(), 0) {
                 let row = ListRow::of_run(drawn, &shown(path, home), now);
                 let row = match &owner {
                     Some(owner) => row.of_files(owner, now),
@@ -394,7 +400,7 @@ impl KnownRuns {
         self.drawn
             .retain(|path, _| seen.contains(path) || found.directories.contains(path));
         sort(&mut rows);
-        Gathered {
+        GatheredRows {
             rows,
             directories,
             is_cut: found.is_cut,
@@ -402,7 +408,7 @@ impl KnownRuns {
     }
 
     /// Returns the execution directories below `root`, searched again if the last search is too old.
-    fn found(&mut self, root: &Path) -> Arc<FoundDirectories> {
+    fn find_directories(&mut self, root: &Path) -> Arc<FoundDirectories> {
         if let Some((at, found)) = &self.found
             && at.elapsed() < FOUND_FRESH
         {
@@ -414,7 +420,7 @@ impl KnownRuns {
     }
 
     /// Returns the run of a directory, read again if its record has changed; `None` without a recorded run.
-    fn drawn(&mut self, path: &Path, task: Option<OwningTask>, version: u64) -> Option<&DrawnRun> {
+    fn run_in(&mut self, path: &Path, task: Option<OwningTask>, version: u64) -> Option<&DrawnRun> {
         if !receipt::has_record(path) {
             return None;
         }

@@ -60,6 +60,7 @@ impl SparedFile {
     ///
     /// While a removal continues, the name may be lost again. Then the file of the spare record is used until the next write.
     fn ensure_names(&mut self, inner: &mut Inner) -> io::Result<()> {
+        // Without a copy, the name in the spare record is a second name of the file.
         let names = if self.copy.is_some() { 1 } else { 2 };
         if inner.given_up || self.file.links().is_none_or(|links| links >= names) {
             return Ok(());
@@ -76,7 +77,7 @@ impl SparedFile {
             };
             match put_back {
                 Some(file) => self.file = file,
-                // The file was removed again, so that of the spare record continues alone.
+                // The file was removed again, so the file of the spare record continues alone.
                 None if !self.file.is_at(&self.spare_path) => self.file = open_at(&self.spare_path, length)?,
                 None => {}
             }

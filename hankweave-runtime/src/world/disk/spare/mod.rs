@@ -488,7 +488,7 @@ impl Spare {
 
     /// Keeps an entry that was moved from `from` to `to`. The spare record moves its own entry, so this works even if `to` no
     /// longer exists; a folder is mirrored later. Returns `false` if a file no longer exists and cannot be kept.
-    fn moved(&self, inner: &mut Inner, from: &Path, to: &Path) -> bool {
+    fn keep_moved(&self, inner: &mut Inner, from: &Path, to: &Path) -> bool {
         if let Some(second) = self.spare_path(from) {
             if RealDisk
                 .metadata(&second)

@@ -129,7 +129,9 @@ impl Disk for SparedDisk {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let rename = |side: Side<'_>| RealDisk.rename(&side.of(from), &side.of(to));
-        self.change((from, to), rename, |spare, inner| spare.moved(inner, from, to))
+        self.change((from, to), rename, |spare, inner| {
+            spare.keep_moved(inner, from, to)
+        })
     }
 
     fn link_or_copy(&self, from: &Path, to: &Path) -> io::Result<()> {

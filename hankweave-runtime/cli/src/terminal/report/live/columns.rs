@@ -19,7 +19,7 @@ const TOKENS: usize = 2;
 const FILES: usize = 3;
 const CHECKPOINT: usize = 4;
 
-/// Columns that a narrow terminal loses, in this order, each with the width of a name for which it is given up.
+/// Columns that a narrow terminal loses, in this order. Each goes if it would leave less than this width for a name.
 const OPTIONAL: [(usize, usize); 4] = [(CHECKPOINT, 24), (TOKENS, 20), (FILES, 12), (MONEY, 12)];
 
 /// Shortest width to which a name is cut, in columns; a position without a name says nothing.
@@ -41,6 +41,7 @@ impl Columns {
         let longest = longest.unwrap_or_default().max(1);
         let position = view.codons().map(|id| widest_position(view, id)).max();
         let position = position.unwrap_or_default();
+        // Each column is as wide as its longest usual text.
         let widths = [
             if view.has_lost_time() {
                 "≥ 59m59s"
@@ -57,9 +58,9 @@ impl Columns {
             let shown = widths.iter().filter(|width| **width > 0);
             columns.saturating_sub(MARK + shown.map(|width| width + GAP).sum::<usize>())
         };
-        for (column, worth) in OPTIONAL {
-            // A column goes if the title would have less room than its name is worth.
-            if room(&widths) < longest.min(worth + position) {
+        for (column, least_name) in OPTIONAL {
+            // No title needs more room than the longest one.
+            if room(&widths) < longest.min(least_name + position) {
                 widths[column] = 0;
             }
         }

@@ -48,7 +48,7 @@ pub(super) struct LiveProgress {
     /// Time at which the newest event was received.
     received_at: Option<Timestamp>,
     /// The codons that a rollback is about to undo, newest first.
-    leaving: Vec<CodonId>,
+    codons_to_undo: Vec<CodonId>,
     /// End of the grace period after a stop was requested.
     pub(super) stops_at: Option<Timestamp>,
     /// Suspension of the run that a client follows.
@@ -130,13 +130,13 @@ impl LiveProgress {
             Event::RollbackStarted {
                 codons_to_process, ..
             } => {
-                self.leaving.clone_from(codons_to_process);
+                self.codons_to_undo.clone_from(codons_to_process);
                 Ok(())
             }
             Event::RollbackCompleted { .. } => {
-                let left = std::mem::take(&mut self.leaving).into_iter().rev();
+                let undone = std::mem::take(&mut self.codons_to_undo).into_iter().rev();
                 let title = |codon: CodonId| self.view.title(codon.configured(), codon.iteration());
-                let mut titles: Vec<String> = left.map(title).collect();
+                let mut titles: Vec<String> = undone.map(title).collect();
                 titles.dedup();
                 let mut titles = titles.iter();
                 titles.try_for_each(|title| writeln!(said, "↩ {title}: taken back"))
