@@ -53,6 +53,7 @@ impl RunView {
                     attempt.model = model.as_deref().map(|model| excerpt(model, NAME));
                 }
                 let item = self.items.get_mut(codon_id.configured());
+                // An item without a name in the plan is called by its id until its agent starts.
                 if let Some(item) = item.filter(|item| item.name == codon_id.configured()) {
                     item.name = excerpt(codon_name, NAME);
                     self.reword();

@@ -36,7 +36,7 @@ pub(super) fn unique_states(states: &mut Vec<ast::StateVariant>, errors: &mut Er
     });
 }
 
-/// Reports parameters that would hide a part of the machine, and returns whether there are any.
+/// Reports generic parameters that would hide a part of the machine, and bounds that hold code. Returns whether there are any.
 pub(super) fn has_hiding_parameters(ast: &ast::Ast, errors: &mut Errors) -> bool {
     let mut hidden = false;
     let inner = inner_names();
