@@ -210,6 +210,7 @@ impl RunView {
             && let Some(line) = line_of(event)
         {
             problem.tail.insert(seq, excerpt(&line, LINE));
+            // As many lines as the open attempt keeps.
             while problem.tail.len() > 20 {
                 problem.tail.pop_first();
             }
