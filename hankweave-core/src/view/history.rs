@@ -82,7 +82,7 @@ impl RunView {
         };
         let known = self.history.starts.keys().next_back().copied();
         let number = known.unwrap_or_default().max(self.history.current) + 1;
-        // The first history has no entry before a second one starts.
+        // The first history may have no entry yet.
         self.history.starts.entry(self.history.current).or_default();
         self.history.starts.insert(number, start);
         self.set_tip(None, number, seq);
