@@ -25,9 +25,9 @@ pub(crate) struct Derives {
 pub(crate) struct Ast {
     /// The name given to the attribute, `Codon`.
     pub(crate) name: Ident,
-    /// The crate that generated code depends on, when it has another name here.
+    /// Path of the crate that generated code depends on; `None` for `::hankweave_machine`.
     pub(crate) krate: Option<Path>,
-    /// Whether there are types alone: no events, no stored form, and no traits that the data needs.
+    /// Whether there are types alone: no events, no stored form, and no traits required of the data.
     pub(crate) types: bool,
     /// Whether the stored form is generated.
     pub(crate) stored_form: bool,
@@ -96,10 +96,13 @@ pub(crate) struct StateVariant {
     pub(crate) exits: Vec<ExitSyntax>,
     /// Whether the state has exits that could not be read; checks of its exits would then report more than the one mistake.
     pub(crate) unread: bool,
+    /// Fields that it takes over from the state that is left.
     pub(crate) keeps: Vec<Ident>,
+    /// Another state, all of whose fields it keeps as well.
     pub(crate) same_as: Option<Ident>,
     /// The group that the state, or group, belongs to.
     pub(crate) within: Option<Ident>,
+    /// Fields of other states that a stored value may have in this state; reading drops them.
     pub(crate) tolerates: Vec<Ident>,
     pub(crate) fields: Vec<FieldSyntax>,
 }
@@ -194,13 +197,12 @@ pub(crate) struct Setters {
 pub(crate) struct Live {
     pub(crate) start: Option<Expr>,
     pub(crate) setters: Setters,
-    /// Effect where the state that is left has the field as well.
     pub(crate) again: Again,
     /// The `#[carry(..)]` or `#[carry_or_ask(..)]` next to it.
     pub(crate) carry: Option<Carry>,
 }
 
-/// Effect on a live field when its state is entered from one that has it.
+/// Effect on a live field when its state is entered from a state that has the field as well.
 #[derive(Default, Clone, Copy, PartialEq)]
 pub(crate) enum Again {
     /// The declaration does not say.
@@ -217,7 +219,7 @@ pub(crate) enum Again {
 pub(crate) enum Mark {
     /// From the caller.
     None,
-    /// From all other stored fields.
+    /// From the stored fields that the declaration does not name.
     Extra,
     /// From a field of the source state.
     Carry(Carry),

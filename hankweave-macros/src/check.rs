@@ -18,7 +18,7 @@ use crate::case::Case;
 use crate::error::Errors;
 use crate::model::{MachineDef, StateDef};
 
-/// Resolves names and checks all rules; returns nothing for an enum without states, or one whose parameters hide them.
+/// Resolves names and checks all rules. Returns `None` if the enum has no states, or if its generic parameters cannot be used (`names::has_hiding_parameters`).
 pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<MachineDef> {
     storable::check(&mut ast, errors);
     groups::resolve(&mut ast, errors);

@@ -118,8 +118,8 @@ pub fn machine(arguments: TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
-/// Returns the output where a `derive` stands above the attribute: the mistake, the enum as written, for which the derived code is, and the machine, whose
-/// stored enum is in the module alone because the enum as written has its name.
+/// Returns the output where a `derive` stands above the attribute: the machine, the enum as written, and the mistake. The derived code needs the enum as
+/// written. The stored enum of the machine has the same name, so it stays inside the module (`apart`).
 fn below_a_derive(arguments: TokenStream2, item: TokenStream2) -> TokenStream2 {
     let mut errors = error::Errors::default();
     let message = "a `derive` stands below `#[machine(..)]`, which gives it to the data of each state; above, it is given the declaration, which is no enum yet";

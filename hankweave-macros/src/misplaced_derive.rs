@@ -15,7 +15,7 @@ pub(crate) fn has_derive_above() -> bool {
     text.is_some_and(|text| derive_before(&text, here.line()))
 }
 
-/// Whether a derive is among the attributes before that on line `line`, counted from one.
+/// Whether a derive is among the attributes directly above line `line`, counted from one, which has the attribute of the machine.
 fn derive_before(text: &str, line: usize) -> bool {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let Some(before) = lines.get(..line.saturating_sub(1)) else {
@@ -25,7 +25,7 @@ fn derive_before(text: &str, line: usize) -> bool {
     if !lines.get(line - 1).is_some_and(|line| line.contains("machine")) {
         return false;
     }
-    // Upwards, so that an attribute of several lines is met at its end; `open` until its `#[` is found.
+    // Line by line upwards. `open` means that the end of an attribute of several lines was seen, but not yet its `#[`.
     let mut open = false;
     for line in before.iter().rev() {
         if line.starts_with("#[") {

@@ -16,11 +16,11 @@ pub(crate) const STORED_METHODS: [&str; 6] =
 #[derive(Clone)]
 pub(crate) struct MachineDef {
     pub(crate) name: Ident,
-    /// Whether the stored enum is in the module of the machine alone, and not imported next to it, where the user's own enum has the name.
+    /// Whether the stored enum stays inside the generated module. Outside, the enum as the user wrote it has that name, for the code of a misplaced `derive`.
     pub(crate) apart: bool,
-    /// Path of the crate that generated code uses, if the user's crate gives it another name.
+    /// Path of the crate that generated code depends on; `None` for `::hankweave_machine`.
     pub(crate) krate: Option<Path>,
-    /// Whether there are types alone: no events, no stored form (`stored_form` is false), and no traits that the data need.
+    /// Whether there are types alone: no events, no stored form (`stored_form` is false), and no traits required of the data.
     pub(crate) types: bool,
     /// Whether the stored form is generated.
     pub(crate) stored_form: bool,
@@ -95,7 +95,7 @@ pub(crate) struct Method {
     pub(crate) metadata: Ident,
     /// Indices of source and target of each edge, in order of declaration; never empty, and no source twice.
     pub(crate) edges: Vec<(usize, usize)>,
-    /// The fields that a step back to its own state changes, while all others stay; `None` if each field is entered anew.
+    /// The fields that a step back to its own state changes, while all others stay; `None` for a step that gives each field its value by [`ValueSource`].
     pub(crate) changes: Option<Vec<Ident>>,
 }
 
@@ -204,7 +204,7 @@ pub(crate) struct Carried {
 }
 
 impl MachineDef {
-    /// Edges in order of declaration: source, exit.
+    /// Edges in order of declaration, each as the state that it leaves, its method, and the exit of that state.
     pub(crate) fn edges(&self) -> impl Iterator<Item = (&StateDef, &Method, &ExitDef)> {
         self.states.iter().flat_map(move |state| {
             state
@@ -391,7 +391,8 @@ pub(crate) fn inside_option(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// Names in types whose values every format reads back as it wrote them, also from a buffer (`deserialize_any`): not `u128`, which buffers refuse.
+/// Names of which a plain type is made. Every format reads the values of such a type back as it wrote them, also from a buffer (`deserialize_any`). `u128` is
+/// none of them, since buffers refuse it.
 const PLAIN: [&str; 25] = [
     "Box", "Option", "String", "Vec", "alloc", "bool", "boxed", "char", "core", "f32", "f64", "i16", "i32",
     "i64", "i8", "isize", "option", "std", "string", "u16", "u32", "u64", "u8", "usize", "vec",

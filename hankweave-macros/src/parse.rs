@@ -117,7 +117,7 @@ fn parse_enum(item: TokenStream) -> syn::Result<ItemEnum> {
     }
 }
 
-/// `Codon`, and before or after it `tests`, `schema`, `types`, `unstored`, `cyclic`, `fields = path` and `crate = path`.
+/// The name, `Codon`, and after it any of the words that [`WORDS`] lists. `crate = path` may also come before the name.
 struct MachineArguments {
     name: Ident,
     krate: Option<Path>,
@@ -128,7 +128,7 @@ struct MachineArguments {
     schema: Option<Schemas>,
     fields_macro: Option<Path>,
     derives: Derives,
-    /// Words other than the above, each a mistake.
+    /// Words that are none of [`WORDS`], each a mistake.
     unknown: Vec<Ident>,
 }
 
@@ -493,6 +493,7 @@ impl TransitionSyntax {
             },
             Some(branch) => ExitSyntax {
                 method: outcome_name(branch, &target),
+                // Diagrams show the name that the user wrote, `decide`, not the generated `decide_closed`.
                 label: (self.label.clone()).or_else(|| Some(LitStr::new(&text(branch), branch.span()))),
                 changes: None,
                 branch: Some(branch.clone()),

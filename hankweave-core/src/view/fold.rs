@@ -53,6 +53,7 @@ impl RunView {
                     attempt.model = model.as_deref().map(|model| excerpt(model, NAME));
                 }
                 let item = self.items.get_mut(codon_id.configured());
+                // An item without a name in the plan is called by its id until its agent starts.
                 if let Some(item) = item.filter(|item| item.name == codon_id.configured()) {
                     item.name = excerpt(codon_name, NAME);
                     self.reword();
@@ -209,6 +210,7 @@ impl RunView {
             && let Some(line) = line_of(event)
         {
             problem.tail.insert(seq, excerpt(&line, LINE));
+            // As many lines as the open attempt keeps.
             while problem.tail.len() > 20 {
                 problem.tail.pop_first();
             }

@@ -157,8 +157,8 @@ impl RunView {
         }
     }
 
-    /// Returns which budget paused the run: the money or the time of the total budget, where one is used up; else `budget spent`, for that of a codon, which
-    /// the cause names.
+    /// Returns which budget paused the run: the money or the time of the total budget, where one is used up. Else it was the budget of a codon, which the cause
+    /// names: `budget spent`.
     fn spent_budget(&self) -> String {
         let money = self.money.limit.filter(|limit| self.money.counted() >= *limit);
         let now = self.at.unwrap_or(Timestamp::UNIX_EPOCH);
@@ -252,8 +252,8 @@ impl RunView {
         })
     }
 
-    /// Returns the number of codons before the current one (where none is open, of those that are done), and the number of all codons. A codon of a loop
-    /// counts once.
+    /// Returns the number of codons before the current one, and the number of all codons. Where no codon is open, the first number is that of the codons that
+    /// are done. A codon of a loop counts once.
     #[must_use]
     pub fn position(&self) -> (usize, usize) {
         let OmittedItems { before, after } = self.omitted;

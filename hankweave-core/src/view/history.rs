@@ -15,9 +15,9 @@ use super::undone::UndoneAttempt;
 use crate::cost::Usd;
 use crate::document::ContinuationSource;
 
-/// Maximum number of listed attempts that do not count, since the start of the current history.
+/// Maximum number of listed attempts that do not count and have started since the start of the current history.
 const UNDONE: usize = 40;
-/// Maximum number of listed attempts of earlier histories.
+/// Maximum number of listed attempts that do not count and are older than that.
 const LEFT: usize = 40;
 /// Maximum number of histories to which a view can return.
 const HISTORIES: usize = 20;
@@ -82,6 +82,7 @@ impl RunView {
         };
         let known = self.history.starts.keys().next_back().copied();
         let number = known.unwrap_or_default().max(self.history.current) + 1;
+        // The first history may have no entry yet.
         self.history.starts.entry(self.history.current).or_default();
         self.history.starts.insert(number, start);
         self.set_tip(None, number, seq);
@@ -150,8 +151,8 @@ impl RunView {
         first
     }
 
-    /// Returns the numbers of the attempts from `tip` back to the first one of its history. Where an attempt on the way is no longer listed, they end before
-    /// it, and its number is the second value, which is else 0.
+    /// Returns the numbers of the attempts from `tip` back to the first one of its history. If one of these is no longer listed, the chain ends before it, and
+    /// the second value is its number; else 0.
     fn attempts_up_to(&self, tip: Option<u64>) -> (BTreeSet<u64>, u64) {
         let predecessors: BTreeMap<u64, Option<u64>> = self
             .all_attempts()
@@ -164,6 +165,7 @@ impl RunView {
                 break;
             };
             chain.insert(number);
+            // An `after` that is not older could lead in a circle.
             at = before.filter(|before| *before < number);
         }
         (chain, at.unwrap_or_default())

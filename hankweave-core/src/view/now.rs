@@ -18,7 +18,8 @@ pub(super) const USAGE_LIMIT: &str = "usage limit";
 const LINES: usize = 20;
 /// Maximum number of sub-agents that a view follows.
 const AGENTS: usize = 32;
-/// Maximum number of open tool uses that a view follows; the oldest is dropped. One that starts a sub-agent is among the newest.
+/// Maximum number of open tool uses that a view follows; the oldest is dropped. A sub-agent gets its title from the tool use that starts it, which is among
+/// the newest then.
 const TOOLS: usize = 32;
 
 /// Open attempt.

@@ -137,6 +137,7 @@ impl RunView {
         item.describe(entry);
         let mut weight = item.weight(entry.id);
         match entry.within.map(LoopId::as_str) {
+            // Items are found by their ids, so a codon with the id of its loop cannot be listed inside it.
             Some(loop_id) if loop_id != entry.id => {
                 if !self.items.contains_key(loop_id) {
                     let mut loop_item = loops.remove(loop_id).unwrap_or_default();

@@ -55,6 +55,7 @@ impl RunView {
             .map(|pending| RolledBack::of(pending, None));
         view.undo = thread::undoable(state).map(UndoView::of);
         view.replace_plan(&state.execution_plan);
+        // A view lists 200 attempts. In the thread the newest codon is the first.
         for record in thread.codons.iter().take(200).rev() {
             let older = thread.codons.len() - 1 - record.global_index;
             view.add_record(record, u64::try_from(older).unwrap_or(u64::MAX));

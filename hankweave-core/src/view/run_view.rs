@@ -407,7 +407,7 @@ impl RunView {
         self.now.as_ref().is_some_and(|open| open.phase == WORKING)
     }
 
-    /// Returns the time at work of all attempts until `now`, those that count no longer included, by which the total budget counts (HANK-35).
+    /// Returns the time at work of all attempts until `now`, also of those that no longer count. The total budget limits this time (HANK-35).
     #[must_use]
     pub fn worked(&self, now: Timestamp) -> Duration {
         let of_item = |item: &ItemView| {

@@ -9,7 +9,7 @@ use super::text::{LINE, NAME, answer, excerpt};
 use crate::cost::Usd;
 use crate::wire::Event;
 
-/// Maximum of sentinels in a view; the one whose last event is the oldest is dropped first.
+/// Maximum number of sentinels in a view; the one whose last event is the oldest is dropped first.
 const MAX_SENTINELS: usize = 50;
 
 /// A sentinel, summed over all codons that it watched.

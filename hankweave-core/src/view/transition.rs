@@ -211,8 +211,8 @@ impl RunView {
         attempts.find(|attempt| attempt.state == AttemptState::Crashed && attempt.run.as_ref() == Some(run))
     }
 
-    /// Marks the attempt that the crash of a run interrupted. It is the open one; or, where it cost more than is known, one that an event before this closed as
-    /// crashed, with the time at which the crash was noticed.
+    /// Marks the attempt that the crash of a run interrupted. It is the open one, or one that an earlier event of the same recovery has closed as crashed: the
+    /// crash event of a run cannot record the working time of its codon, nor that its cost is a lower bound. `at` is when the crash was noticed.
     fn crash_attempt(&mut self, run: &RunId, at: Timestamp) {
         let open = self.now.take().map(|now| (now.item.clone(), now.key()));
         let is_closed_as_crashed = |attempt: &AttemptView| {

@@ -261,7 +261,7 @@ impl Command {
         }
     }
 
-    /// Whether the files of the execution directory alone answer it.
+    /// Whether the files of the execution directory are enough to answer it.
     #[must_use]
     pub const fn only_reads_files(&self) -> bool {
         matches!(

@@ -107,7 +107,7 @@ impl Event {
         })
     }
 
-    /// Returns the description of a run of `hank` with this total budget.
+    /// Returns the description of a run of `hank` with this total budget. [`of_rehearsal`](Self::of_rehearsal) sets whether it is a rehearsal.
     #[must_use]
     pub fn run_described(hank: &Hank, ceiling: Ceiling) -> Self {
         let loops = hank.items.iter().filter_map(HankItem::as_loop);
@@ -125,7 +125,7 @@ impl Event {
         }
     }
 
-    /// Sets the purpose in the description of a run that has none.
+    /// Sets the purpose in the description of a run, unless it has one.
     #[must_use]
     pub fn or_goal(mut self, otherwise: impl FnOnce() -> Option<String>) -> Self {
         if let Self::RunDescribed {

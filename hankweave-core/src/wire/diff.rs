@@ -7,7 +7,7 @@ use crate::id::CheckpointSha;
 /// Most files in one answer, in the order of their paths.
 pub const MAX_DIFF_FILES: usize = 2_000;
 
-/// Lines in one answer, unless the client asks for fewer.
+/// Most lines in one answer, also if the client asks for more.
 pub const MAX_DIFF_LINES: usize = 2_000;
 
 /// Files that differ between two checkpoints.

@@ -41,7 +41,7 @@ pub enum FileAction {
     Deleted,
 }
 
-/// Returns the tree of files, each given by its path with `/` between the parts, and the time of its last change. Of too many files it has the first ones.
+/// Returns the tree of files, each given by its path with `/` between the parts, and the time of its last change. It has at most [`MAX_TREE_FILES`] files.
 #[must_use]
 pub fn file_tree<'p>(files: impl IntoIterator<Item = (&'p str, Timestamp)>) -> Vec<FileNode> {
     let mut root = FolderNode::default();

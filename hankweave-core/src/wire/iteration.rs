@@ -18,7 +18,8 @@ impl From<IterationEnd> for Event {
     }
 }
 
-/// Returns the documented word for why no iteration follows; `None` if one follows, or if a budget is used up, which has no word.
+/// Returns the documented word for why no iteration follows; `None` if one follows, or if a budget is used up, which has no word. `SafetyLimit`, of a loop that
+/// continues until the context is full, is a number of iterations, too.
 const fn termination(next: NextIteration) -> Option<&'static str> {
     match next {
         NextIteration::Follows | NextIteration::Ended(LoopEnd::BudgetExceeded) => None,

@@ -2,7 +2,7 @@
 
 use crate::shape::Named;
 
-/// A name for programs.
+/// Reason of a refusal, as a name for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Named)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]
@@ -17,7 +17,7 @@ pub enum Code {
     UnknownCommand,
     /// The handshake has not the form that it must have.
     InvalidHandshake,
-    /// Commands come after the handshake.
+    /// A command came before the handshake.
     HandshakeRequired,
     /// The history that was asked for does not exist.
     UnknownSeq,
@@ -33,7 +33,7 @@ pub enum Code {
     UnknownCodon,
     /// There is no such checkpoint, or its files cannot be read.
     UnknownCheckpoint,
-    /// It went wrong on our side.
+    /// The server failed to answer.
     InternalError,
 }
 
@@ -41,7 +41,7 @@ pub enum Code {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refused {
-    /// The name of the reason.
+    /// Reason.
     pub code: Code,
     /// Every part of the problem.
     pub message: String,

@@ -42,7 +42,7 @@ pub trait Stored: Sized {
     /// Returns the meaning of a stored name for a value of this status.
     fn belongs(status: Self::Status, name: &str) -> NameScope;
 
-    /// Reads the value under a stored name before the status is known: as its type does, if the name has one type in all states.
+    /// Reads the value under a stored name before the status is known. If the name has one type in all states, that type reads the value.
     ///
     /// # Errors
     ///
@@ -66,8 +66,8 @@ pub trait Stored: Sized {
     fn validate(&self) -> Vec<Violation>;
 }
 
-/// A stored value or event that every format keeps, one that does not describe itself (postcard) as well: all of its fields have
-/// types that the machine names.
+/// A stored value or event that every format can keep, also one that does not describe itself, such as postcard: the machine names the
+/// types of all its fields.
 ///
 /// `#[machine]` implements it for the stored enum, unless the machine keeps unknown fields with `#[extra]`, and for the events. A function
 /// that writes such a format asks for it, so that a machine that the format cannot keep does not compile:

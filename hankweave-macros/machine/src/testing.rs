@@ -155,6 +155,7 @@ pub fn agree_on_every_pair<T: Subject>(states: &Typed, methods: &Typed) {
         for (_, method, typed) in methods.iter().filter(|(state, ..)| *state == from) {
             let in_graph = T::MACHINE.edges_from(from).any(|edge| edge.method == *method);
             let (dynamic, is_unchanged) = match value.clone().dynamic(T::event(method, 0)) {
+                // Only a refusal has to leave the value unchanged.
                 Ok(_) => (true, true),
                 Err(back) => (false, back == value),
             };

@@ -17,7 +17,7 @@ pub(crate) struct Edges {
     pub(crate) exits: Vec<Vec<ExitDef>>,
     pub(crate) methods: Vec<Method>,
     pub(crate) branches: Vec<Branch>,
-    /// Whether an edge had to be left out.
+    /// Whether an edge had to be left out. Checks that need every edge are then skipped, since they could report a mistake where there is none.
     pub(crate) incomplete: bool,
 }
 
@@ -137,7 +137,8 @@ fn target(
     nearest(&found, &known)
 }
 
-/// Returns the index of the method of this name, which is new for the first edge; `None` if no struct can have the name, or the edge does not fit the method.
+/// Returns the index of the exit's method, which the first edge of that name adds. Returns `None` after reporting a name that no struct can have, or an edge
+/// that does not fit the earlier edges of the method.
 fn method(
     edges: &mut Edges,
     exit: &ast::ExitSyntax,
@@ -192,7 +193,7 @@ fn method(
     }
 }
 
-/// Returns the message for steps of one name that do not change equal fields.
+/// Returns the message for two steps of one name that change different fields.
 fn other_changes(known: &Method, exit: &ast::ExitSyntax) -> String {
     let (name, target) = (&exit.method, &exit.target);
     match (&known.changes, &exit.changes) {

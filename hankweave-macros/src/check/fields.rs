@@ -79,7 +79,7 @@ pub(super) fn resolve(ast: &Ast, edges: &Edges, initial: usize, errors: &mut Err
     Resolved { shared, states }
 }
 
-/// The fields that steps back to their own state change, each with the state that should have the field.
+/// Names of fields that steps back to their own state list as changed, each with the index of that state, which should have the field.
 fn changed_fields(edges: &Edges) -> impl Iterator<Item = (usize, &Ident)> {
     let methods = edges.methods.iter();
     methods.flat_map(|method| {
@@ -119,6 +119,7 @@ fn shared_field(ast: &Ast, field: &ast::FieldSyntax, errors: &mut Errors) -> Opt
         Mark::Live(live) if live.carry.is_none() && live.again != Again::Restarts => {
             let entry = match &live.start {
                 None => ValueSource::Shared,
+                // Every state has the field: it begins with `start` and keeps its value from state to state.
                 Some(start) => ValueSource::Carried(Carried {
                     from: field.ident.clone(),
                     start: Some(start.clone()),
@@ -144,7 +145,7 @@ fn shared_field(ast: &Ast, field: &ast::FieldSyntax, errors: &mut Errors) -> Opt
     Some(field_of(ast, field, entry, None))
 }
 
-/// The names that each state keeps: those of `same_as`, followed from state to state, then those of `keeps`.
+/// The names of the fields that each state keeps: all fields of its `same_as` state, of that state's own `same_as` state and so on, then those of `keeps`.
 fn kept_names(ast: &Ast, errors: &mut Errors) -> Vec<Vec<Ident>> {
     let mut kept = Vec::new();
     for state in &ast.states {
@@ -234,7 +235,7 @@ impl Resolver<'_> {
         let Some(start) = &live.start else {
             return ValueSource::Caller;
         };
-        // A step back to its own state that names its changes leaves the others as they are.
+        // A step that lists its changes leaves all other fields as they are, so it does not start this one again.
         let entering = self
             .edges
             .methods
@@ -300,7 +301,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Checks for `#[carry_or_ask]` that of the states that a step leaves all have the field, or none: a step has one struct for what its caller supplies.
+    /// For `#[carry_or_ask]`: checks that a step leaves only states that have the field, or only states that lack it. Each step has one struct for what its
+    /// caller supplies, and the field is either in it or not.
     fn check_supplied_alike(&self, state: usize, from: &Ident, errors: &mut Errors) {
         for method in &self.edges.methods {
             let has = |source: &usize| self.names(*source).contains(&from.to_string());
@@ -372,7 +374,8 @@ impl Resolver<'_> {
                     self.report_missing(state, source, name, errors);
                     return None;
                 }
-                // `source` keeps the field too: from this state, or from one that lacks it, which is reported for `source`.
+                // `source` keeps the field as well, and no declaration is found from there: the field comes from `state`, or from a state that lacks it,
+                // which is reported for `source`.
                 continue;
             };
             match &found {
@@ -533,6 +536,7 @@ fn field_of(ast: &Ast, field: &ast::FieldSyntax, entry: ValueSource, live: Optio
             skip_serializing_if = "__core::option::Option::is_none"
         ));
     }
+    // Serde reads a missing `Option` as `None` by itself, but not where the field has a reading function of its own.
     if is_option && field.serde.custom_read && !field.serde.default {
         serde.push(quote::quote!(default));
     }

@@ -8,7 +8,7 @@ use syn::{ExprPath, Ident, Path, PathSegment, Token, parse_quote};
 
 use crate::model::{Carried, MachineDef, ValueSource};
 
-/// Returns the first name of each path; without `values` no single names in expressions, which may be those of values.
+/// Returns the first name of each path. A path in an expression that is a single name may name a value; it counts only with `values`.
 pub(super) fn names(machine: &mut MachineDef, values: bool) -> HashSet<String> {
     let mut names = HashSet::new();
     let collect = |path: &mut Path, is_value: bool| {
@@ -20,8 +20,8 @@ pub(super) fn names(machine: &mut MachineDef, values: bool) -> HashSet<String> {
     names
 }
 
-/// Rewrites paths that begin with one of `own`, the generated module's own names, so that they still mean the names next to the machine; `Self` becomes the
-/// enum, which it means there. A single name in an expression stays: the module has only types.
+/// Rewrites paths that begin with one of `own`, the generated module's own names, so that they still mean the names next to the machine. `Self` becomes the
+/// enum, which it means next to the machine. A single name in an expression stays: the module has only types.
 pub(super) fn lift(machine: &mut MachineDef, own: &HashSet<String>) {
     let (_, arguments, _) = machine.generics.split_for_impl();
     let (stored, arguments) = (&machine.stored, arguments.as_turbofish());

@@ -36,7 +36,7 @@ pub(super) fn unique_states(states: &mut Vec<ast::StateVariant>, errors: &mut Er
     });
 }
 
-/// Reports parameters that would hide a part of the machine, and returns whether there are any.
+/// Reports generic parameters that would hide a part of the machine, and bounds that hold code. Returns whether there are any.
 pub(super) fn has_hiding_parameters(ast: &ast::Ast, errors: &mut Errors) -> bool {
     let mut hidden = false;
     let inner = inner_names();
@@ -110,7 +110,7 @@ fn stored_names(machine: &mut MachineDef, errors: &mut Errors) {
     }
 }
 
-/// Checks the name of the machine. The module, and the field of `Step` with the value, are called like the machine in small letters, the graph in capitals.
+/// Checks the name of the machine. In small letters it is the name of the module, and of the field of `Step` that has the value; in capitals that of the graph.
 fn machine_name(machine: &mut MachineDef, errors: &mut Errors) {
     let name = text(&machine.name);
     let module = snake(&name);
@@ -193,6 +193,7 @@ fn field_types(machine: &mut MachineDef, inner: &[String], errors: &mut Errors) 
             errors.at(&state.ident, message);
         }
     }
+    // Names of the prelude are left out: `super::Option` would not be found. A state that hides one which a field uses is reported above.
     let own = machine.states.iter().map(|state| state.ident.to_string());
     let own: HashSet<String> = own
         .chain(inner.iter().cloned())

@@ -275,8 +275,8 @@ fn is_new_duration(path: &ExprPath) -> bool {
         && owner.is_some_and(|owner| is_named("Duration", owner))
 }
 
-/// Whether a macro makes a value out of text alone. `format!` must have no arguments, since operators in them would not be checked, and no `$`, which makes a
-/// variable the width: it may be too large.
+/// Whether a macro makes a value out of text alone. `format!` must have no arguments, since operators in them would not be checked, and no `$`, which takes a
+/// width from a variable: a width that is too large panics.
 fn is_total_macro(name: &str, call: &Macro) -> bool {
     match name {
         "concat" | "stringify" => true,

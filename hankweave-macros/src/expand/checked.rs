@@ -141,6 +141,7 @@ impl VisitMut for Operators<'_> {
         if !assigns {
             *expr = self.call(method, position, left, right);
         } else if is_place(left) {
+            // Any other place keeps its operator, unchecked: written twice, what it calls would happen twice.
             let value = self.call(method, position, left, right);
             *expr = parse_quote!(#left = #value);
         }

@@ -124,7 +124,7 @@ fn block(columns: &[Column], labels: &[String], label_width: usize) -> String {
             .map(|column| format!("{:>1$}", column.name, column.width())),
     );
     let rows = labels.iter().enumerate().map(|(index, label)| {
-        // Padding counts letters, as the reader sees them.
+        // `format!` pads by characters, as `width` counts them.
         row(
             label,
             label_width,

@@ -58,6 +58,7 @@ pub(super) fn stored_enum(machine: &MachineDef, out: &GeneratedNames) -> TokenSt
     let change_arms = changes.iter().map(|change| change_arm(change, machine, out));
     // A machine whose only edge is mistaken has no event that could be refused.
     let refuse = (!machine.methods.is_empty()).then(|| {
+        // The error always has a target: the only one of the event, else the one from the present state, else the present state itself.
         let to = match leads_to_one(machine) {
             true => quote!(event.target()),
             false => quote!(event.target().or(event.target_from(from)).unwrap_or(from)),
@@ -117,7 +118,7 @@ pub(super) fn stored_enum(machine: &MachineDef, out: &GeneratedNames) -> TokenSt
     }
 }
 
-/// Returns whether each event has one target, in all states.
+/// Returns whether each event leads to one target, whichever state it leaves. The change of a live field leads to none.
 fn leads_to_one(machine: &MachineDef) -> bool {
     let one = |method: &Method| method.targets().len() == 1;
     machine.live_changes().is_empty() && machine.methods.iter().all(one)

@@ -10,12 +10,12 @@ use syn::{GenericParam, Generics, Ident, Lifetime, Type, WherePredicate};
 
 use crate::model::{FieldDef, MachineDef};
 
-/// Returns the machine's parameters that the types of some fields name, with the bounds that name no others.
+/// Returns the machine's parameters that the types of some fields name. Bounds that name any other of its parameters are left out.
 pub(super) fn used<'a>(fields: impl IntoIterator<Item = &'a FieldDef>, machine: &MachineDef) -> Generics {
     used_by(fields.into_iter().map(|field| &field.ty), machine)
 }
 
-/// Returns the machine's parameters that some types name, with the bounds that name no others.
+/// Returns the machine's parameters that some types name. Bounds that name any other of its parameters are left out.
 pub(super) fn used_by<'a>(types: impl IntoIterator<Item = &'a Type>, machine: &MachineDef) -> Generics {
     let mut names = HashSet::new();
     for ty in types {

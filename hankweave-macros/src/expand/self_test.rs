@@ -209,7 +209,7 @@ fn stir(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
             self
         };
     }
-    // Terminal states have no live fields, so there are always others.
+    // Other states: those without live fields, such as the terminal ones.
     quote! {
         match self {
             #(#arms)*

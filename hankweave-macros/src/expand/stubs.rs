@@ -1,7 +1,7 @@
 //! Generates stubs: methods for illegal steps, so that the compiler can explain in the words of the machine why a step is illegal.
 //!
-//! For each state and each step that the state lacks there is a hidden method whose bound can never hold: a trait whose message rustc prints. So it is for
-//! values whose state is a type parameter ([`Generic`]), and for types that make no steps, such as the data of a state (`Stubs::hints`). Editors hide the
+//! For each state and each step that the state lacks there is a hidden method whose bound can never hold: a trait whose message rustc prints. Values whose
+//! state is a type parameter ([`Generic`]) and types that make no steps, such as the data of a state (`Stubs::hints`), have such methods too. Editors hide the
 //! stubs, because they are `#[doc(hidden)]`. Their number grows with the square of the machine's size, so each is as short as can be.
 
 use proc_macro2::{Ident, Span, TokenStream};
@@ -231,8 +231,8 @@ fn bound(state: &StateDef, call: &StubCall<'_>, machine: &MachineDef, out: &Gene
     never(&name, &message, &label, &[here, call.legal.clone()])
 }
 
-/// Generates a bound that never holds: a trait with the message that rustc prints. Without the one implementation, for a type without use, rustc would add that
-/// there is none, and advise to write one.
+/// Generates a bound that never holds: a trait with the message that rustc prints. Its one implementation is for a type that nothing uses; without any, rustc
+/// would add that no type implements the trait, and advise to write an implementation.
 fn never(name: &Ident, message: &str, label: &str, notes: &[String]) -> TokenStream {
     quote! {
         #[diagnostic::on_unimplemented(message = #message, label = #label #(, note = #notes)*)]

@@ -1,4 +1,4 @@
-//! Reading of attributes, as far as states and fields have it in common: lists of names, misspelt marks, derives.
+//! Reading of attributes, the part that states and fields share: lists of names, misspelt marks, derives.
 //!
 //! A mark is an attribute of the macro: `#[initial]` on a state, `#[carry]` on a field.
 

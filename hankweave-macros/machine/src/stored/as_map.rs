@@ -72,6 +72,7 @@ impl<S: Serializer> Serializer for AsMap<'_, S> {
         self.start_map(Some(length)).map(Entries)
     }
 
+    // The derived code of a struct with a flattened field, `#[extra]`, writes a map.
     fn serialize_map(self, length: Option<usize>) -> Result<S::SerializeMap, S::Error> {
         self.start_map(length)
     }

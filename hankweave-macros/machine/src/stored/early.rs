@@ -222,6 +222,7 @@ impl<'de, E: Error> Deserializer<'de> for Reader<E> {
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
         match self.value {
+            // A format may have one `null` for `None` and for a unit.
             Early::Absent | Early::Unit => visitor.visit_none(),
             Early::Present(value) => visitor.visit_some(value.reader::<E>(self.human_readable)),
             _ => visitor.visit_some(self),

@@ -51,7 +51,7 @@ pub fn read_metadata<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserialize
     deserializer.deserialize_map(MetadataVisitor(PhantomData))
 }
 
-/// Reads the data of a step without fields: either nothing, or a map, which is dropped; a later version of the machine, where the step has fields, writes one.
+/// Reads the data of a step without fields: nothing, or a map, which is dropped. A later version of the machine, in which the step has fields, writes a map.
 ///
 /// # Errors
 ///

@@ -127,19 +127,13 @@ struct ValueRecorder<'a, I> {
     record: &'a mut Early,
 }
 
-impl<'a, I> ValueRecorder<'a, I> {
-    /// Wraps the visitor of a deserializer.
-    fn over<V>(record: &'a mut Early, inner: V) -> ValueRecorder<'a, V> {
-        ValueRecorder { inner, record }
-    }
-}
-
 /// Methods of a deserializer: wrap the visitor.
 macro_rules! requests {
     ($($method:ident($($name:ident: $type:ty),*);)*) => {
         $(
             fn $method<V: Visitor<'de>>(self, $($name: $type,)* visitor: V) -> Result<V::Value, D::Error> {
-                self.inner.$method($($name,)* ValueRecorder::<D>::over(self.record, visitor))
+                let recorder = ValueRecorder { inner: visitor, record: self.record };
+                self.inner.$method($($name,)* recorder)
             }
         )*
     };
