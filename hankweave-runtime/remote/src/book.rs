@@ -25,7 +25,7 @@ pub struct RemoteTracking {
     pub url: String,
     /// Name of the history on the remote.
     pub execution: RemoteExecution,
-    /// Record that this machine pushed last or started with.
+    /// Record that this machine pushed last or started with; `None` before the first push.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
     /// Whether a clone or a pull has copied files of the remote to this machine.

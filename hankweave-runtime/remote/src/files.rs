@@ -46,10 +46,10 @@ pub(crate) fn walk(
         FileKind::File => files.push((place.to_owned(), path.to_owned(), metadata.length)),
         FileKind::Directory if depth < DEEPEST => {
             for name in list(disk, path)? {
+                // Skips unfinished files, and names that another machine would refuse.
                 let usable = name
                     .to_str()
                     .filter(|name| !name.ends_with(".tmp") && !name.contains('\n'))
-                    // Skip names that another machine would refuse to write.
                     .filter(|name| check_written(name.as_bytes()).is_ok());
                 if let Some(name) = usable {
                     walk(

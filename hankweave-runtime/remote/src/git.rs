@@ -128,6 +128,7 @@ impl Git {
         let variable = self.environment.get(OsStr::new("GIT_SSH_COMMAND")).cloned();
         let ssh_command = match variable {
             Some(command) => Some(command.to_string_lossy().into_owned()),
+            // A program in place of ssh, which may take other options.
             None if self.environment.contains_key(OsStr::new("GIT_SSH")) => return Ok(self),
             None => {
                 let setting = self
@@ -214,6 +215,7 @@ impl Git {
         let lines = timeout(PATIENCE, lines).await;
         let limit = PATIENCE;
         let lines = lines.unwrap_or(Err(RemoteError::TimedOut { action, limit }));
+        // Closes the pipe, so that git does not wait for a reader of more output.
         drop(printed);
         if lines.is_err() {
             // The error to report is the reason for ending the command.

@@ -59,20 +59,20 @@ pub(crate) struct RecordManifest {
     pub(crate) left_behind: Vec<SessionId>,
 }
 
-/// Contents of execution-meta.json, without paths of the machine.
+/// Contents of execution-meta.json that another machine may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ExecutionMeta {
     /// Path of the hank, if it is not in the execution directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hank_path: Option<String>,
-    /// Options of the run that contain no path.
+    /// Options of the run that start no program, reach no address and name no path (RUN-33).
     pub(crate) options: Vec<Value>,
 }
 
 impl ExecutionMeta {
-    /// Returns the part of the file execution-meta.json that does not depend on the machine, and that starts and reaches
-    /// nothing on another one. `has_hank`: the record has the hank, so its path on this machine is left out.
+    /// Returns the part of `file`, an execution-meta.json, that another machine may use. `has_hank`: the record has the hank, so its
+    /// path on this machine is left out.
     pub(crate) fn of(file: &[u8], has_hank: bool) -> Self {
         let file: Value = serde_json::from_slice(file).unwrap_or_default();
         let options = file["invocation"]["options"]
@@ -227,10 +227,11 @@ fn is_of_this_machine(name: &str) -> bool {
         "aftermath.json",
         "sessions-elsewhere.json",
     ];
-    let set_aside = ["checkpoints", "state.json.", "."]
+    // Checkpoint repositories, also those that were moved aside; the backup and other copies of state.json; hidden files.
+    let has_local_start = ["checkpoints", "state.json.", "."]
         .iter()
         .any(|begin| name.starts_with(begin));
-    set_aside || NAMES.contains(&name) || name.ends_with(".tmp")
+    has_local_start || NAMES.contains(&name) || name.ends_with(".tmp")
 }
 
 /// Whether an entry of the state directory, or a path inside one, goes into a record: only the history of runs does.

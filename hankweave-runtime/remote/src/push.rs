@@ -244,6 +244,7 @@ impl<'w> LocalSide<'w> {
         kept: Option<&str>,
     ) -> Result<GitOutput, RemoteError> {
         let (url, record) = (&self.tracking.url, self.tracking.execution.record());
+        // An empty name in the lease means that the reference must not exist yet.
         let lease = format!("--force-with-lease={record}:{}", remote_head.unwrap_or_default());
         let mut arguments = vec!["push", "--quiet", "--no-verify", &lease];
         let move_to = format!("{}:{record}", ours.commit);
@@ -442,6 +443,7 @@ fn newest_time(state: &HankweaveState) -> Timestamp {
         .runs
         .front()
         .map(|run| run.end_time.unwrap_or(run.start_time));
+    // A history without runs is never pushed, so there is a newest run.
     newest.unwrap_or(Timestamp::from_millis(0))
 }
 

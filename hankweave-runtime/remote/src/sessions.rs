@@ -72,6 +72,7 @@ impl<'w> SessionDirs<'w> {
         let (world, work_dir, before) = (self.world, self.dir.root(), contents.len());
         collect_scripted(world, self.dir, session, contents)?;
         claude::collect(world, work_dir, session, contents)?;
+        // A session belongs to one agent. The files of codex and pi have to be listed, so they are only searched if no agent above has it.
         if contents.len() == before {
             let files = self.codex.get_or_init(|| codex::files(world, work_dir));
             codex::collect(world, files, session, contents)?;

@@ -61,6 +61,7 @@ pub(crate) async fn unpack(
         action: ACTION,
         limit,
     }));
+    // Closes the pipe, so that git does not wait for a reader of more output.
     drop(printed);
     if read.is_err() {
         // The error to report is that of reading.

@@ -92,7 +92,7 @@ fn fate(
     let Some(branch) = name.strip_prefix("refs/heads/") else {
         return Ok(Fate::Stays);
     };
-    // The files before a run that was never recorded.
+    // A branch with the files before an earlier run. If `keep` lacks its checkpoint, no record names it: that run was never recorded.
     let is_unneeded = branch.starts_with(EARLIER_BEGINNING) && !keep.contains(&name_of(tip));
     if !gone.contains(&name_of(tip)) && !is_unneeded {
         return Ok(Fate::Stays);
@@ -159,7 +159,7 @@ fn needed(
     let mut trees = Vec::new();
     while let Some(commit) = commits.pop() {
         if needed.insert(commit)
-            && let Some(found) = unless_absent(reader.commit(commit))?
+            && let Some(found) = none_if_absent(reader.commit(commit))?
         {
             commits.extend(found.parents);
             trees.push(found.tree);
@@ -169,7 +169,7 @@ fn needed(
         if !needed.insert(tree) {
             continue;
         }
-        for entry in unless_absent(reader.tree(tree))?.unwrap_or_default() {
+        for entry in none_if_absent(reader.tree(tree))?.unwrap_or_default() {
             match entry.is_folder() {
                 true => trees.push(entry.id),
                 false => drop(needed.insert(entry.id)),
@@ -181,7 +181,7 @@ fn needed(
 
 /// Returns `None` for an object that does not exist. A damaged object stays an error, because the objects it refers to
 /// are unknown.
-fn unless_absent<T>(found: Result<T, git2::Error>) -> Result<Option<T>, git2::Error> {
+fn none_if_absent<T>(found: Result<T, git2::Error>) -> Result<Option<T>, git2::Error> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.code() == ErrorCode::NotFound => Ok(None),

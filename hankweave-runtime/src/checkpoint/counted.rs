@@ -35,6 +35,7 @@ impl FileProgress {
     /// Returns the current counts; `None` while no write counts.
     pub(super) fn now(&self) -> Option<Counts> {
         let (done, total) = (self.done.load(Relaxed), self.total.load(Relaxed));
+        // The numbers are read one after the other: `done` may be that of an earlier write, and more than the `total` of the next.
         (total > 0).then_some(Counts {
             done: done.min(total),
             total,

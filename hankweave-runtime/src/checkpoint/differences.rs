@@ -310,7 +310,7 @@ impl ShownLines {
         self.rows.len()
     }
 
-    /// Returns lines from the index `offset` on: at most `limit`, and those whose text fits into `bytes`; the first always does.
+    /// Returns at most `limit` lines from the index `offset` on, whose texts together have at most `bytes` bytes. The first line is returned in any case.
     #[must_use]
     pub fn part(&self, offset: usize, limit: usize, bytes: usize) -> Vec<LineDifference> {
         let begin_of = |at: usize| at.checked_sub(1).map_or(0, |before| self.rows[before].end);
@@ -443,6 +443,7 @@ fn content(reader: &ObjectReader<'_>, side: Option<FileEntry>) -> Result<SideCon
         // Git's own rule for what is no text.
         () if memchr::memchr(0, &bytes[..bytes.len().min(8_000)]).is_some() => Err(NoLinesReason::Binary),
         () if memchr::memchr_iter(b'\n', &bytes).count() > MAX_LINES => Err(NoLinesReason::TooLarge),
+        // A link's target is one line. Without a line break its difference would report that the break is missing.
         () if entry.mode == FileMode::Link => Ok([&bytes[..], b"\n"].concat()),
         () => Ok(bytes),
     })

@@ -11,14 +11,14 @@ use super::object::ObjectError;
 use super::repository::if_readable;
 use super::{GitHistory, HistoryError};
 
-/// Extent of the files of a checkpoint. Sums end at the largest number.
+/// Extent of the files of a checkpoint. A sum that is too large for its type stays at the largest number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CheckpointExtent {
     /// Length of all files, in bytes.
     pub bytes: u64,
     /// Files and folders.
     pub entries: u64,
-    /// Folders inside one another.
+    /// Maximum number of folders inside one another.
     pub depth: usize,
 }
 

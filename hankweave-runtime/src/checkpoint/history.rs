@@ -62,7 +62,8 @@ impl GitHistory {
         }
     }
 
-    /// Returns every checkpoint of every branch. Checkpoints beyond a missing one are left out: they are found by name only.
+    /// Returns every checkpoint of every branch. Checkpoints older than a missing one are left out: they are only found by name, see
+    /// [`existing`](Self::existing).
     ///
     /// # Errors
     ///
@@ -329,10 +330,11 @@ impl<'a> Loading<'a> {
         Ok(())
     }
 
-    /// Copies the files and folders of another checkpoint at `place`.
+    /// Copies the folder at `place` from another checkpoint: `files` are all files inside, `folders` all folders of that checkpoint.
     fn copy(&mut self, files: &[(TreePath, FileEntry)], folders: &Folders, place: &[u8]) {
         for (path, _) in files {
             let within = path.folders().take_while(|folder| folder.len() >= place.len());
+            // From the innermost folder outwards. Above a folder that is known, all others are known too.
             for folder in within {
                 let Some(tree) = folders.get(folder) else { continue };
                 if self.folders.insert(folder.into(), *tree).is_some() {

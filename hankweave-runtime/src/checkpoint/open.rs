@@ -277,8 +277,8 @@ fn open_by_path(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Parts of a new repository that git reads if they exist, and does not need. Each takes a block of the disk or two, also in
-/// the folder of each task.
+/// Parts of a new repository that git reads if they exist, and does not need. They are removed because each takes one or two blocks
+/// of the disk, and the folder of each task has such a repository too.
 const TEMPLATE: [&str; 5] = [
     "description",
     "hooks",

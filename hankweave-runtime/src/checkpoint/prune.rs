@@ -5,8 +5,8 @@ use hankweave_core::id::CheckpointSha;
 
 use super::repository::name_of;
 
-/// Number of the newest safety checkpoints that are kept in any case. Each restore makes one, and a file that is missed is
-/// missed soon.
+/// Number of the newest safety checkpoints that are kept in any case. Each restore makes one. Older ones are rarely needed: a user
+/// who misses a file after a restore notices soon.
 pub(super) const KEPT: usize = 20;
 
 /// Reference prefix of safety checkpoints: `recovery/<milliseconds>-<short sha of the target>`.
@@ -25,11 +25,12 @@ pub(super) fn safety_branches(
         let Ok(name) = reference.shorthand().map(str::to_owned) else {
             continue;
         };
-        let kept = reference.target().is_none_or(|tip| keep.contains(&name_of(tip)));
-        branches.push((age_order(&name), name, kept));
+        // A reference to another reference is not ours, and stays.
+        let stays = reference.target().is_none_or(|tip| keep.contains(&name_of(tip)));
+        branches.push((age_order(&name), name, stays));
     }
     branches.sort_unstable_by(|left, right| right.cmp(left));
-    let old = branches.into_iter().skip(KEPT).filter(|(.., kept)| !kept);
+    let old = branches.into_iter().skip(KEPT).filter(|(.., stays)| !stays);
     let mut pruned = Vec::new();
     for (_, name, _) in old {
         match repository.find_reference(&format!("refs/heads/{name}")) {

@@ -28,7 +28,7 @@ use super::{
 use crate::world::disk::{open_folder_in, sync_file_system};
 use crate::world::environment::umask_of_user;
 
-/// Maximum number of temporary names passed over in one folder because a folder has them.
+/// Maximum number of temporary names that are passed over in one folder, because folders of the user's have these names.
 const MOST_TEMPORARY: usize = 64;
 
 /// Longest target of a link, in bytes.
@@ -51,6 +51,7 @@ impl Prepared {
     /// Whether the checkpoint `saved` has every file that the restore would replace or delete, as it is now.
     pub(super) fn is_saved_in(&self, saved: &Listing) -> bool {
         let current = &self.current.files;
+        // A file that the restore does not change need not be saved.
         let stays = |path: &TreePath| self.target.get(path.as_bytes()) == current.get(path.as_bytes());
         let mut unsaved = remaining(changes(saved, current));
         unsaved.all(|path| stays(&path))
@@ -370,6 +371,7 @@ fn put_in_place(folder: &OwnedFd, temporary: &[u8], name: &[u8]) -> Result<(), E
             Err(Errno::ISDIR | Errno::PERM) => remove_folder(folder, temporary),
             other => other,
         },
+        // No entry has this name yet.
         Err(Errno::NOENT) => rustix::fs::renameat(folder, temporary, folder, name),
         // A file system that cannot exchange entries.
         Err(error) if NO_EXCHANGE.contains(&error) => {

@@ -180,7 +180,7 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// Visits the entry `name`, which ends the path meanwhile; also after an error, for the message.
+    /// Visits the entry `name`. Meanwhile `path` ends with this name. After an error it stays so, for the message.
     fn visit(
         &mut self,
         parent: BorrowedFd<'_>,
@@ -261,9 +261,10 @@ impl Walker<'_> {
             return Ok(());
         }
         let kind = match kind {
+            // `names` failed to find the kind. If this attempt fails too, its error decides.
             FileType::Unknown => match rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-                Err(error) => return self.unless_harmless(error),
+                Err(error) => return self.skip_or_fail(error),
             },
             known => known,
         };
@@ -276,6 +277,7 @@ impl Walker<'_> {
         match kind {
             FileType::Directory => self.subfolder(parent, name, mode),
             FileType::RegularFile | FileType::Symlink => self.file(parent, name, mode),
+            // An ignored entry is not reported.
             _ if mode == WalkMode::Tracked => Ok(()),
             _ => {
                 self.skip(SkipReason::NotAFile);
@@ -296,7 +298,7 @@ impl Walker<'_> {
         }
         match open_folder_in(parent, name) {
             Ok(folder) => self.walk_folder(folder, mode),
-            Err(error) => self.unless_harmless(error),
+            Err(error) => self.skip_or_fail(error),
         }
     }
 
@@ -318,7 +320,7 @@ impl Walker<'_> {
         }
         let stat = match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
-            Err(error) => return self.unless_harmless(error),
+            Err(error) => return self.skip_or_fail(error),
         };
         let Some(stat) = FileStat::of(&stat) else {
             return Ok(());
@@ -344,7 +346,7 @@ impl Walker<'_> {
     }
 
     /// Passes over an entry that vanished during the walk, and skips one that we may not read. Other errors stay errors.
-    fn unless_harmless(&mut self, error: Errno) -> Result<(), Errno> {
+    fn skip_or_fail(&mut self, error: Errno) -> Result<(), Errno> {
         match error {
             Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Ok(()),
             Errno::ACCESS | Errno::PERM => {
@@ -379,8 +381,8 @@ impl Walker<'_> {
     }
 }
 
-/// Returns the names in `folder` without `.` and `..`, in the order of the paths that begin with them. Does not use
-/// `list_in`: an entry whose kind cannot be read stays here, and fails no checkpoint.
+/// Returns the names in `folder` without `.` and `..`, in the order of the paths that begin with them. `list_in` would fail for an
+/// entry whose kind cannot be read, and with it the checkpoint. Here such an entry has an unknown kind.
 fn names(folder: &mut Dir) -> Result<Vec<RawEntry>, Errno> {
     let mut names: Vec<RawEntry> = Vec::new();
     while let Some(entry) = folder.read() {

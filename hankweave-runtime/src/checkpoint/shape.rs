@@ -166,6 +166,7 @@ impl RepositoryScan {
             match name.as_bytes() {
                 b"info" => self.inside(&folder, &name, Self::objects_info)?,
                 b"pack" => self.inside(&folder, &name, Self::packs)?,
+                // Loose objects are in folders named after the first two digits of their ids.
                 [_, _] => self.folder(&name, kind),
                 other if is_unfinished(other) => self.file(&folder, &name, kind, u64::MAX)?,
                 _ => {}

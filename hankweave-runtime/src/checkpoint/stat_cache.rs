@@ -140,6 +140,7 @@ impl NextCache {
         remove_if_present(&RealDisk, &temporary)?;
         let file = new_file(&temporary, 0o600)?;
         let stat = rustix::fs::fstat(&file)?;
+        // Without a time no stat data can be trusted: no file is older than the earliest time.
         let began = FileStat::of(&stat).map_or(FileTime(i64::MIN, 0), |stat| stat.modified);
         Ok(Self {
             file,

@@ -158,6 +158,7 @@ impl FileMode {
 
     pub(super) fn from_git(mode: u32) -> Option<Self> {
         match mode {
+            // Old versions of git wrote the mode 664.
             0o100_644 | 0o100_664 => Some(Self::Regular),
             0o100_755 => Some(Self::Executable),
             0o120_000 => Some(Self::Link),

@@ -21,7 +21,8 @@ pub(super) struct BackgroundWait<'a> {
     codon: &'a CodonRun<'a>,
     /// The process of the agent; `None` for an agent without a process.
     pid: Option<u32>,
-    /// The last reported wait: the titles of its work, and when it ends.
+    /// The last reported wait, so that an equal one is not reported again: the titles of its work (`None` if only processes that the agent left running are
+    /// waited for), and when the wait ends. `None` while nothing is waited for.
     reported: Option<(Option<String>, Instant)>,
     /// The last sample of the processes that the agent left running, and its time; `None` after new output.
     sampled: Option<(Instant, FamilyUse)>,
@@ -52,7 +53,7 @@ impl<'a> BackgroundWait<'a> {
     /// wait is reported again, because the last event about it may no longer be the newest event.
     pub(super) async fn take_output(&mut self, works: &[BackgroundWork], silence: &Silence) {
         self.sampled = None;
-        // Another end than the true one, so that the wait counts as not reported.
+        // A wrong end makes `report_wait` publish the wait once more. With `None` it would also repeat its info message.
         if let Some((_, until)) = &mut self.reported {
             *until = Instant::now();
         }
@@ -207,7 +208,7 @@ pub(super) fn ended_with(works: &[BackgroundWork]) -> Option<String> {
     ))
 }
 
-/// Returns a remark about processes that an agent left behind when it ended by itself with success. The run does not wait for their end.
+/// Returns a remark about processes that an agent left behind when it ended by itself with success: the run has killed them instead of waiting for them.
 pub(super) fn left_behind(exit: &ExitOutcome) -> Option<String> {
     let has_remark = exit.verdict.is_success() && exit.leftovers > 0;
     has_remark.then(|| match exit.leftovers {

@@ -20,6 +20,7 @@ pub(super) async fn start(
     preparing: Codon<Preparing>,
 ) -> StageResult<Codon<Preparing>> {
     match codon.used_up() {
+        // -1, because no agent was started.
         Some(exceeded) => Err(end_before_work(codon, preparing, -1, exceeded).await),
         None => Ok(preparing),
     }

@@ -126,6 +126,7 @@ async fn find_shortfall(
     let check = codon.config.check.as_ref();
     let retries = check.map_or(REMINDERS, |check| check.retries.unwrap_or(RETRIES));
     if let Some(why) = effects::nothing_done(codon, work, exit).await {
+        // No retry: only the user can change what the reason names, the prompt or `requires`.
         return Some(Shortfall {
             is_of_result: false,
             why,
@@ -227,8 +228,8 @@ pub(super) struct FailedCheck {
 }
 
 impl FailedCheck {
-    /// How the command ended and the end of its output, for comparison with another run of it. Left out is what differs each time anyway: times, and the order
-    /// of the lines, which came from two streams.
+    /// Returns how the command ended and the end of its output, for comparison with another run of the command: without times and with sorted lines, because
+    /// times differ in each run, and so may the order of lines from two streams.
     pub(super) fn outcome(&self) -> String {
         let text = without_times(&format!("{}\n{}", self.how, self.printed.text()));
         let mut lines: Vec<&str> = text.lines().collect();
@@ -292,6 +293,7 @@ async fn run_command(
     most: usize,
 ) -> Result<Tail, FailedCheck> {
     let rig = Rig {
+        // The option to ignore failures of rigs does not let a check pass.
         ignore_failures: false,
         ..set_up::rig(codon).await
     };
@@ -336,7 +338,7 @@ async fn run_command(
     };
     let how = match &error {
         _ if out_of_time => "the command was stopped: the time of the codon is over".to_owned(),
-        // The last line is shown next to the failure.
+        // Without the output: its last line is shown next to the failure.
         RigError::Step {
             failure: RigFailure::CommandFailed { exit, .. },
             ..
@@ -380,6 +382,7 @@ impl Tail {
         let line = starts.find_map(|start| line.get(start..)).unwrap_or_default();
         self.bytes += line.len() + 1;
         self.lines.push_back(line.to_owned());
+        // The line break after the last line does not count.
         while self.bytes > self.most + 1 {
             let Some(first) = self.lines.pop_front() else {
                 break;

@@ -215,7 +215,7 @@ pub(crate) enum CodonEnd {
     Failed(Codon<Failed>),
     /// It failed because a checkpoint, or the folders and files of its agent, could not be written to disk.
     Unsaved(Codon<Failed>),
-    /// The user skipped it.
+    /// A user or a sentinel skipped it, or a limit was reached before its agent worked.
     Skipped(Codon<Skipped>),
 }
 

@@ -103,8 +103,8 @@ pub(super) fn can_continue(codon: &CodonRun<'_>) -> bool {
     driver.is_some_and(|driver| driver.capabilities().resume)
 }
 
-/// Returns why a success does not count: the agent used no token and no tool, and changed no file. That it used no token counts only if
-/// the agent says so, or if it is a known program whose model wrote nothing. Returns `None` if the success counts, or if a check decides.
+/// Returns why a success does not count: the agent used no token and no tool, and changed no file. A usage of 0 is believed only if the
+/// agent states it, or if the agent is a known program whose model wrote nothing. Returns `None` if the success counts, or if a check decides.
 pub(super) async fn nothing_done(
     codon: &CodonRun<'_>,
     work: &AgentRun,

@@ -100,7 +100,7 @@ struct EndRecord {
     notes: EndDetails,
 }
 
-/// Completes the codon. Without a checkpoint it has failed (G5, RUN-11).
+/// Completes the codon, or fails it if its checkpoint cannot be made (G5, RUN-11).
 pub(super) async fn complete<S: HasSentinels>(
     codon: &CodonRun<'_>,
     running: Codon<S>,
@@ -113,6 +113,7 @@ where
 {
     let completion_checkpoint = match codon.checkpoint(CheckpointType::Completed).await {
         Ok(sha) => sha,
+        // 0, because the failure is not the agent's.
         Err(error) => return Err(codon.fail_unsaved(running, 0, "checkpoint", &error).await),
     };
     let complete = Complete {
@@ -199,6 +200,7 @@ impl CodonRun<'_> {
             self.run.watch.survey(self).await;
         }
         let checkpoint = made?;
+        // Not worth a line: protected paths, such as git folders, are left out of every checkpoint.
         for skipped in checkpoint
             .skipped
             .iter()
@@ -341,7 +343,7 @@ impl CodonRun<'_> {
                 let reason = reason.unwrap_or_else(|| "user request".to_owned());
                 let reason = FailureReason::unknown(true, format!("Force stopped: {reason}"));
                 let ended = self.fail(codon, -1, reason).await;
-                // RUN-13
+                // A forced stop has the exit code -1 whatever the code of the agent (RUN-13).
                 let message = format!("Codon {} force stopped", self.entry.codon_id);
                 self.run.publish(Event::Info { message }).await;
                 ended
@@ -416,7 +418,8 @@ impl CodonRun<'_> {
         Ok(end)
     }
 
-    /// Whether the plan continues after this failure as after a success (HANK-44).
+    /// Whether the plan continues after this failure as after a success (HANK-44). It never does after an interruption or at a usage limit: nothing is wrong
+    /// with the codon then, so it continues later.
     fn is_ignored(&self, record: &EndRecord) -> bool {
         let ignores = self.config.failure_policy() == OnFailure::Ignore;
         let reason = record.failure_reason.as_ref().filter(|_| ignores);
@@ -457,8 +460,8 @@ impl CodonRun<'_> {
     }
 }
 
-/// The exit code of an agent that was stopped. An interrupted agent that ends with code 0 but without success
-/// gets the code that a shell would report.
+/// Returns the exit code for the record of a codon whose agent may have been stopped. An agent that ended with code 0 but without
+/// success counts as interrupted and gets 130, which shells report for an interrupt.
 pub(super) fn exit_code(exit: &ExitOutcome) -> i64 {
     match exit.verdict.is_success() || !exit.exit.is_success() {
         true => i64::from(exit.exit.code()),

@@ -12,7 +12,7 @@ use super::start;
 /// Default maximum of extensions of a codon (HANK-48).
 pub(super) const MOST_EXTENSIONS: u64 = 100;
 
-/// Extends the codon as often as it asks to be, and returns the work of all its processes.
+/// Extends a codon with `exhaustWithPrompt` until its agent cannot continue or the maximum is reached, and returns the work of all its processes.
 pub(super) async fn extend(
     codon: &CodonRun<'_>,
     mut running: Codon<Running>,

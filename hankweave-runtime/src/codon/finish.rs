@@ -52,7 +52,7 @@ pub(super) async fn finish(
     }
 }
 
-/// Ends the codon by its rejected work, a limit that it reached, or the verdict of its agent, whichever comes first.
+/// Ends the codon because its work was rejected, or else because of a limit that it reached, or else by the verdict of its agent.
 async fn end<S: HasSentinels>(
     codon: &CodonRun<'_>,
     running: Codon<S>,
@@ -76,6 +76,7 @@ where
     if let Some(exceeded) = exceeded {
         return budget::end(codon, running, exit, (exceeded, work.own_failure), of_loop).await;
     }
+    // Not `exit_code`: no order and no limit stopped this agent, so its own code counts, even 0.
     let code = i64::from(exit.exit.code());
     let details = |context_exceeded| EndDetails {
         context_exceeded: context_exceeded && codon.completes_at_full_context(),

@@ -30,8 +30,9 @@ impl CodonRun<'_> {
         })
     }
 
-    /// Waits for a reason to cut short the sentinels that act on the end of the codon: a forced stop, a stop of the run, an order
-    /// (unless an order ended the codon), or a failed disk. A pause that one of the sentinels asked for lets the others finish.
+    /// Waits for a reason to cut short the sentinels that act on the end of the codon: a forced stop, a stop of the run, an order, or a
+    /// failed disk. An order that has already ended the codon does not count. Nor does a pause that one of these sentinels asked for:
+    /// the others finish.
     ///
     /// # Cancel safety
     ///

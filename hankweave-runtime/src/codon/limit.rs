@@ -16,7 +16,7 @@ const MOST_ZONE_BYTES: u64 = 64 << 10;
 
 impl CodonRun<'_> {
     /// Returns the reason of an agent's failure with the end of the usage limit, where that is known: from the agent's report, from
-    /// a time in its message, or from a time to wait, which is cut to a day.
+    /// a time in its message, or from the time that it asks to wait (at most a day).
     pub(super) async fn with_limit(&self, reason: FailureReason) -> FailureReason {
         if reason.retry_at.is_some() {
             return reason;
@@ -43,6 +43,7 @@ impl CodonRun<'_> {
 fn zone(world: &World, name: Option<&str>) -> Option<Vec<u8>> {
     let of_machine = || world.environment.get("TZ")?.to_str();
     match name.or_else(of_machine).map(|name| name.trim_start_matches(':')) {
+        // An empty `TZ` means UTC.
         Some("") => Some(b"UTC0".to_vec()),
         // A value of `TZ` that names no zone describes the zone itself, as in `TZ=JST-9`.
         Some(value) => of_name(world, value).or_else(|| name.is_none().then(|| value.as_bytes().to_vec())),

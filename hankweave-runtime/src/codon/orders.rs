@@ -32,7 +32,7 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
-    /// Returns orders without one yet. Both tokens are also cancelled by the stop of the run.
+    /// Starts without an order. The stop of the run also cancels `halt`, and its forced stop `force`.
     pub(crate) fn new(shutdown: &Shutdown) -> Self {
         Self {
             halt: shutdown.token().child_token(),

@@ -13,7 +13,7 @@ pub struct RehearsedStep {
     pub codon: CodonId,
     /// Kind of step.
     pub kind: RehearsedKind,
-    /// Question, command, number of iterations, or sentinel.
+    /// Step in words, such as a question, a command or the number of iterations.
     pub text: String,
 }
 

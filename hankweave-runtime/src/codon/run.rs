@@ -86,7 +86,7 @@ pub(super) struct AgentRun {
     pub(super) context_was_full: bool,
     meter: Meter,
     proof: FileBaseline,
-    /// The time that the codon had taken when the agent had ended.
+    /// The codon's time at work when its agent had ended. `exceeded` compares this time with the limit, so that checks after the agent do not count.
     elapsed: Duration,
     /// The limit for which the agent was stopped.
     reached: Option<BudgetExceeded>,

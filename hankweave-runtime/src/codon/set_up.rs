@@ -20,7 +20,7 @@ pub(crate) fn variables(config: &CodonConfig, entry: &PlanEntry) -> BTreeMap<Str
     iteration.into_iter().chain(config.env.clone()).collect()
 }
 
-/// Returns the runner of the codon's commands; their variables lead to the results of codons as well.
+/// Returns the runner of the codon's commands. Their variables include the path of the file with the results of codons.
 pub(super) async fn rig(codon: &CodonRun<'_>) -> Rig {
     let run = codon.run;
     let mut own = variables(codon.config, codon.entry);
@@ -63,7 +63,7 @@ pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason>
 /// Longest part of a command in the reason of a failure, in bytes.
 const MOST_OF_COMMAND: usize = 100;
 
-/// Returns the reason with the failed command, because a step of a long rig is hard to find by its number.
+/// Returns the reason with the failed command, because an item of a long rig is hard to find by its number.
 fn reason(codon: &CodonRun<'_>, error: &RigError) -> FailureReason {
     let reason = error.reason();
     let RigError::Step {

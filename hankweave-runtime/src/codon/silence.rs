@@ -143,6 +143,7 @@ impl Silence {
     /// Returns the next action if nothing is printed, and when it is due.
     pub(super) fn next(&self) -> (Instant, SilenceAction) {
         let SilenceLimits { longest, settle, .. } = self.limits;
+        // If the settle time is longer than the longest silence, the silence ends the agent first, as it does before an answer.
         if self.answered.is_some() && (self.waits || settle <= longest) {
             return self.next_after_answer();
         }

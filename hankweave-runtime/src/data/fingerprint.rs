@@ -74,6 +74,7 @@ impl FingerprintReader<'_> {
             _ => 'f',
         };
         let length = match found.kind {
+            // The length of a folder depends on the file system, not on the data.
             FileKind::Directory => 0,
             _ => found.length,
         };

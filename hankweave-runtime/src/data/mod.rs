@@ -211,6 +211,7 @@ fn real_path_of(disk: &dyn Disk, folder: &Path) -> PathBuf {
             disk.real_path(existing),
             folder.strip_prefix(existing).unwrap_or(folder),
         ),
+        // A relative path of which no part exists begins in the current folder.
         None => (disk.real_path(Path::new(".")), folder),
     };
     let base = base.unwrap_or_default();

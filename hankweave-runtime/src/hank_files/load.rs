@@ -40,8 +40,8 @@ pub struct LoadedHank {
     pub problems: Problems,
     /// The correct sentinels in files of their own, by the paths of the files.
     pub sentinels: BTreeMap<String, Map<String, Value>>,
-    /// Sentinels in files of their own that are in the format of the older system, or name prompt files that are: the paths
-    /// of the sentinels' files, by their places in the hank. Only searched for in a hank with errors.
+    /// Paths of sentinel files in the format of the older system, by the places in the hank that name them. A sentinel file counts
+    /// too if it names a prompt file in that format. Empty for a hank without errors, in which they are not searched for.
     pub old_sentinels: BTreeMap<String, String>,
 }
 
@@ -172,6 +172,7 @@ pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<LoadedHank, LoadHankErr
             },
         )?);
         problems.extend(super::results::wrong_schemas(hank));
+        // Stand-ins replace ids and items that could not be read. References to those would be reported as wrong.
         if !has_stand_ins {
             problems.extend(super::results::wrong_references(disk, &root, hank));
         }
@@ -234,6 +235,7 @@ fn names_old_prompt(disk: &dyn Disk, root: &Path, entry: &SentinelEntry, text: &
     };
     let texts = config.user_prompt_files(entry);
     let mut texts = texts.iter().filter_map(|file| read_text(disk, root, file).ok());
+    // A mistake has a hint only where the text can be converted from the older format.
     texts.any(|text| check_prompt(&text).is_err_and(|wrong| wrong.hint.is_some()))
 }
 
@@ -325,7 +327,7 @@ impl LoadedHank {
     }
 }
 
-/// A prompt file that was there when the hank was loaded, or should have been, and cannot be read now.
+/// A prompt file that cannot be read when its text is needed.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to read prompt file `{path}`")]
 #[non_exhaustive]

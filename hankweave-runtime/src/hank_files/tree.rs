@@ -63,6 +63,7 @@ impl TreeSurvey {
         };
         let shown = shown.to_owned();
         let opened = match name {
+            // Rules for folders alone are applied below, once the opened entry is known to be a folder.
             Ok(_) if leave_out(&shown, false) => {
                 self.left_out.push(shown);
                 return Ok(None);

@@ -43,11 +43,11 @@ pub struct InstanceLock {
     state_dir: PathBuf,
     /// The kernel lock; `None` when it was waived.
     guard: Option<Arc<dyn DirLockGuard>>,
-    /// The former permissions of a directory that was open to others and is private now.
+    /// The former permissions of a directory that was open to others and is private now, for a notice; `None` if it was private.
     tightened: Option<u32>,
     /// Entries that were moved aside because they had the name of the directory or of one of its files.
     set_aside: Vec<QuarantinedEntry>,
-    /// Last heartbeat in the information file that an earlier process left.
+    /// Last heartbeat in the information file that a killed process left, if there was one.
     left_heartbeat: Option<Timestamp>,
     /// Whether this start put the state directory back from the spare record.
     put_back: bool,
@@ -147,6 +147,7 @@ impl InstanceLock {
             });
         }
         let file = state_dir.join(LOCK_FILE);
+        // `disk::replace` writes through these temporary files, so no entry of another kind may have their names.
         let temporary = [&file, &state_dir.join(GIT_IGNORE)].map(|file| disk::with_suffix(file, ".tmp"));
         for path in temporary.into_iter().chain([file]) {
             let aside = disk::only(&*world.disk, &path, FileKind::File, world.clock.now());

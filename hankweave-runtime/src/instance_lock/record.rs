@@ -40,8 +40,8 @@ pub fn read_record(disk: &dyn Disk, state_dir: &Path) -> Option<ServerLockRecord
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Returns the last heartbeat in the information file: a process that was killed worked until then at least. `None` if the
-/// heartbeat is later than `now`, so that a clock was wrong.
+/// Returns the last heartbeat in the information file: a killed process worked at least until then. `None` without a readable file,
+/// or if the heartbeat is later than `now`, because a clock was wrong then.
 #[must_use]
 pub fn last_heartbeat(disk: &dyn Disk, state_dir: &Path, now: Timestamp) -> Option<Timestamp> {
     let heartbeat = read_record(disk, state_dir)?.last_heartbeat;

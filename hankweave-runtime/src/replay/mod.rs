@@ -101,8 +101,8 @@ impl Replay {
         Ok(entry)
     }
 
-    /// Skips `removed` missing events. Where the agent's next output is in its log is unknown then, so log and record are
-    /// not compared.
+    /// Skips `removed` missing events. The position of the next recorded output in the agent's log is then unknown, so the current
+    /// attempt is not compared with its log.
     pub fn pass_over(&mut self, removed: u64) {
         if removed > 0 {
             self.outcome.removed += removed;
@@ -163,6 +163,7 @@ impl Replay {
         let text = |name: &str| text_of(metadata.as_ref(), name);
         match to {
             CodonStatus::Initializing => {
+                // The stored names say "claude" for every agent.
                 let log = text("claudeLogPath").map(|log| self.dir.state_dir().join(log));
                 let resumed = text("previousSessionId").and_then(|id| SessionId::new(id).ok());
                 let open = self.state().run(run_id).and_then(|run| run.codons.last());

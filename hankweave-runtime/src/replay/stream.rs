@@ -232,7 +232,9 @@ impl ReplayStream {
         was_read_to_end: bool,
     ) -> io::Result<AttemptComparison> {
         let unrecorded = self.next()?;
+        // The totals are known only after the whole log.
         while self.next()?.is_some() {}
+        // The log has no exit code. The agent of a completed codon, whose log was read to its end, counts as ended with success.
         let exit = ProcessExit::Exited(i32::from(!was_read_to_end));
         let outcome = self.recording.finish(ProcessEnd::of(exit, EndedBy::Itself));
         let is_exact = !record.agent_cost_is_lower_bound() && !outcome.usage.lower_bound;

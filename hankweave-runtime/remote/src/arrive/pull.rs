@@ -1,5 +1,6 @@
 //! Pull: updates a directory from its remote. The order: lock; compare the remote's record with ours; keep ours on the remote
-//! if it is replaced; prepare and verify the new record in a staging folder; install and announce it.
+//! if it is replaced; prepare and verify the new record in a staging folder; install it, and announce it, so that the next start
+//! finishes an interrupted pull.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -100,7 +101,8 @@ async fn remote_head(local: &LocalSide<'_>) -> Result<String, RemoteError> {
     })
 }
 
-/// Returns an error if the remote's record has a greater token: it belongs to a later owner of the task.
+/// Returns an error if the remote's record has a greater token: it belongs to a later owner of the task. Without a token, as for a pull
+/// by hand, any record may be pulled.
 async fn refuse_later_owner(
     local: &LocalSide<'_>,
     ours: &WrittenRecord,
@@ -154,6 +156,7 @@ async fn take_over(
     copy_checkpoints(&git, &local, &record).await?;
     let RemoteTracking { execution, url, .. } = local.tracking;
     let fetched = FetchedRecord::read_record(git, record, execution, &url, limits).await?;
+    // The remote's record need not follow ours if it may replace ours.
     let base = local.base.as_ref().filter(|_| !replace);
     verify::shape(&fetched.manifest, &fetched.pieces, base)?;
     fetched.prepare(world, &temporary, dir.root()).await?;

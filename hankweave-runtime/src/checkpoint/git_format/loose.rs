@@ -69,7 +69,7 @@ impl LooseObject {
             let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
             let temporary = format!("tmp_object_{}_{number}", std::process::id());
             let file = match retry_on_intr(|| rustix::fs::openat(objects, &*temporary, flags, mode)) {
-                // A push and a run write at the same time, and processes in two containers may have the same number.
+                // Another process, such as a push during a run, has written this file. In two containers both may have the same process id.
                 Err(Errno::EXIST) => continue,
                 made => File::from(made?),
             };

@@ -103,7 +103,7 @@ impl OpenPacks {
 
 impl OpenPack {
     fn length(&mut self, id: Oid) -> io::Result<Option<u64>> {
-        let Some(offset) = unless_torn(self.index.find(id))? else {
+        let Some(offset) = none_if_torn(self.index.find(id))? else {
             return Ok(None);
         };
         let file = match &mut self.file {
@@ -119,7 +119,7 @@ impl OpenPack {
 }
 
 /// Treats an index that ends too early as absent, as libgit2 does; the other packs are still good.
-fn unless_torn<T>(found: io::Result<Option<T>>) -> io::Result<Option<T>> {
+fn none_if_torn<T>(found: io::Result<Option<T>>) -> io::Result<Option<T>> {
     match found {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         found => found,
@@ -129,7 +129,7 @@ fn unless_torn<T>(found: io::Result<Option<T>>) -> io::Result<Option<T>> {
 impl PackIndex {
     /// Reads the index at `path`; `None` when it is no index, or a torn one.
     pub(super) fn open(path: &Path) -> io::Result<Option<Self>> {
-        unless_torn(Self::read(open_regular(path)?))
+        none_if_torn(Self::read(open_regular(path)?))
     }
 
     fn read(file: File) -> io::Result<Option<Self>> {

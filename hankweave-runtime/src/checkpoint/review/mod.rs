@@ -74,7 +74,7 @@ struct BranchTip {
     branch: Oid,
     /// Parent of the next commit.
     newest: Oid,
-    /// Why the branch cannot be moved.
+    /// Why the branch cannot be moved; `None` if it can.
     obstacle: Option<Obstacle>,
 }
 

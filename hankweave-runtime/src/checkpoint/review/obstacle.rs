@@ -18,7 +18,7 @@ pub enum Obstacle {
     /// A merge, a rebase or something else that was not finished.
     #[error("a {0} is unfinished there; finish or abort it")]
     Unfinished(&'static str),
-    /// Files or submodules with conflicts, by one of them.
+    /// Files or submodules with conflicts; this is the path of one of them.
     #[error("`{0}` is in conflict; resolve that and commit it")]
     Conflict(String),
     /// A submodule with a merge or something else that was not finished.
@@ -35,7 +35,7 @@ pub enum Obstacle {
     /// A branch of this name that we have not made.
     #[error("its branch `{0}` was made by somebody else; rename it with `git branch -m {0} OTHER`")]
     Foreign(String),
-    /// A branch that was rebased or reset since.
+    /// A branch that was rebased or reset since we moved it last.
     #[error(
         "its branch `{branch}` has gone another way than `{mark}`, to which it was brought; bring them together with `git merge`, or delete one"
     )]
@@ -45,7 +45,7 @@ pub enum Obstacle {
         /// The reference that is not in it.
         mark: String,
     },
-    /// The branch is checked out, so that to move it would change what its files are compared with.
+    /// The branch is checked out. If it moved, git would show files that the user has not touched as changed.
     #[error("its branch `{branch}` is checked out in `{}`; check out another one there", place.display())]
     CheckedOut {
         /// The branch.
@@ -58,7 +58,7 @@ pub enum Obstacle {
     NoFolder(String),
 }
 
-/// Why there is no branch, or not with the newest files.
+/// Why a review branch was not made, or did not get the newest files.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReviewError {
@@ -97,7 +97,7 @@ struct ObstacleList<'o>(&'o [Obstacle]);
 
 impl fmt::Display for ObstacleList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told: Vec<String> = self.0.iter().map(ToString::to_string).collect();
-        f.write_str(&told.join("; "))
+        let messages: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&messages.join("; "))
     }
 }
