@@ -120,7 +120,7 @@ impl CodonLimits {
     #[must_use]
     pub fn over_all_attempts(&self, exceeded: BudgetExceeded) -> BudgetExceeded {
         match (exceeded, self.own_dollars) {
-            // The limit is the rest that earlier attempts left of `own`: nothing, if they used more than that.
+            // The condition holds if `limit` is what `before`, the usage of earlier attempts, has left of `own`: zero if `before` is more than `own`.
             (
                 BudgetExceeded::Cost {
                     limit,
