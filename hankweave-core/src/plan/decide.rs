@@ -59,8 +59,8 @@ pub fn decide(state: &HankweaveState, hank: &Hank) -> Decision {
     }
 }
 
-/// Whether a loop has only repeated itself as often as its limit allows, so that the run must not start the next iteration (STATE-69); `next` is the first codon
-/// of that. Only codons of the newest run count: if the user starts another run, that has none yet and starts the iteration.
+/// Whether a loop has only repeated itself as often as its limit allows, so that the run must not start the next iteration (STATE-69). `next` is the first
+/// codon of that. Only codons of the newest run count: if the user starts another run, that has none yet and starts the iteration.
 fn is_stuck(state: &HankweaveState, hank: &Hank, next: &PlanEntry) -> bool {
     let Some(newest) = state.runs.front().and_then(|run| run.codons.last()) else {
         return false;

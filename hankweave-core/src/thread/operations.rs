@@ -178,6 +178,7 @@ fn start_of(state: &HankweaveState, run: &RunRecord) -> Option<ContinuationSourc
                 false => at_files(state, &source, files),
             })
         }
+        // A blank checkpoint means the files as they were. Without a recorded start, the newest checkpoint of the thread comes closest.
         None if source.checkpoint_sha.is_blank() => Some(with_files(&source, files_at(state, &source)?)),
         None => Some(source),
     }
