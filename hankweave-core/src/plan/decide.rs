@@ -142,8 +142,8 @@ fn continue_plan(state: &HankweaveState, thread: &ThreadTip<'_>, hank: &Hank) ->
     {
         return act(state, hank, newest, failed, action);
     }
-    // A codon that continues in its session starts even after a failure that blocks. So does one that runs again from its rig-setup checkpoint, unless it was
-    // interrupted since: then the rules below decide.
+    // A codon that continues in its session starts even after a failure that blocks. So does one that its source names, as at its rig-setup checkpoint,
+    // unless the source names it because it was interrupted: then the rules below decide.
     if in_session || (is_run_again(state, next) && !interrupted) {
         return start_codon(state, next);
     }
@@ -171,8 +171,8 @@ pub fn obstacle(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -
     }
 }
 
-/// Returns whether the next run starts with the very codon that its source names, from the rig-setup checkpoint of that codon. Any other source names the codon
-/// before the next one.
+/// Returns whether the source of the next run names the codon `next` itself, as it does at a rig-setup checkpoint of that codon. Most sources name the codon
+/// before it.
 fn is_run_again(state: &HankweaveState, next: Option<&CodonId>) -> bool {
     let source = match &state.pending_rollback {
         Some(pending) => Some(&pending.source),
