@@ -162,7 +162,7 @@ impl CodonId {
     ///
     /// # Errors
     ///
-    /// Returns [`InvalidId`] when `configured` is not an id from a hank.json.
+    /// Returns [`InvalidId`] when `configured` is not an id from a hank.json, or `iteration` has more than nine digits.
     pub fn in_loop(configured: &str, iteration: u32) -> Result<Self, InvalidId> {
         Self::new(format!("{configured}#{iteration}"))
     }

@@ -65,7 +65,7 @@ pub enum AgentEvent {
     },
     /// The agent has finished an answer. There may be several; only the end of the process ends the work.
     Result(AgentResult),
-    /// Work in the background, after which the agent continues. Each change sends the whole list, the end of all work an empty one.
+    /// Work in the background, after which the agent continues. Each change reports the whole list; an empty list means that all work has ended.
     Background(Vec<BackgroundWork>),
     /// A line was too long to be read; the log file has it.
     OutputTruncated {

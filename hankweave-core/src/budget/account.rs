@@ -46,9 +46,9 @@ type Totals = (Usd, bool, Duration);
 /// Usage of all attempts of a codon.
 #[derive(Debug, Clone, Copy, Default)]
 struct Attempts {
-    /// Cost of the agents alone.
+    /// Cost of the agents alone, for a codon's own limit, which sentinels do not use up.
     of_agents: Usd,
-    /// Cost of agents and sentinels.
+    /// Cost of agents and sentinels, for the limits that codons share.
     spent: Usd,
     /// Time at work.
     time: Duration,
@@ -86,7 +86,7 @@ impl<'a> ThreadLedger<'a> {
         let before_runs = self.before_runs();
         let mut account = Account::default();
         for record in self.thread.iter().rev() {
-            // The thread has the codons of a run from the first one on. There, the totals are those of all earlier runs, with codons that a rollback undid.
+            // A new run starts. The totals become those of all earlier runs, which include codons that a rollback undid and that the thread lacks.
             if record.codon_index_in_run == 0 {
                 let before = before_runs.get(&record.run.run_id);
                 let before = before.copied().unwrap_or_default();
@@ -110,7 +110,7 @@ impl<'a> ThreadLedger<'a> {
         before
     }
 
-    /// Whether a crash interrupted a codon of the history.
+    /// Whether a crash interrupted a codon of the history, so that its time at work is not wholly known.
     pub(super) fn has_lost_time(&self) -> bool {
         let mut crashed = self.history_runs().filter(|run| run.status == RunStatus::Crashed);
         crashed.any(|run| run.codons.iter().any(|codon| codon.crashed()))
@@ -151,17 +151,17 @@ impl Account {
         (self.spent, self.is_lower_bound, self.elapsed) = totals;
     }
 
-    /// Returns the cost of the attempts at this codon; inside a loop, in its iteration.
+    /// Returns the cost of the agents in all attempts at this codon; inside a loop, in its iteration.
     pub(super) fn dollars_of_codon(&self, id: &CodonId) -> Usd {
         self.codons.get(id).copied().unwrap_or_default().of_agents
     }
 
-    /// Returns the cost of a codon of hank.json, in all iterations.
+    /// Returns the cost of a codon of hank.json in all iterations, with its sentinels.
     pub(super) fn dollars_of_configured(&self, id: &str) -> Usd {
         self.configured.get(id).copied().unwrap_or_default().spent
     }
 
-    /// Returns the cost of the codons of this loop.
+    /// Returns the cost of the codons of this loop, with their sentinels.
     pub(super) fn dollars_of_loop(&self, found: &LoopConfig) -> Usd {
         let ids = found.codons.iter().map(|codon| codon.id.as_str());
         ids.map(|id| self.dollars_of_configured(id)).sum()

@@ -45,11 +45,11 @@ pub struct CeilingUse {
 }
 
 impl CeilingUse {
-    /// Returns the usage of all codons that have ended.
+    /// Returns the usage so far. A codon that has not ended counts with its cost, but not with its time.
     #[must_use]
     pub fn of(ceiling: Ceiling, state: &HankweaveState) -> Self {
         let account = ThreadLedger::new(state).now();
-        // Runs before one that started over do not count.
+        // If the user started over, the runs before that do not count.
         let mut counting = state.runs.iter().take(runs_of_history(state));
         Self {
             ceiling,

@@ -120,7 +120,7 @@ impl CodonLimits {
     #[must_use]
     pub fn over_all_attempts(&self, exceeded: BudgetExceeded) -> BudgetExceeded {
         match (exceeded, self.own_dollars) {
-            // The limit is the rest that earlier attempts left of `own`: nothing, if they used more than that.
+            // The condition holds if `limit` is what `before`, the usage of earlier attempts, has left of `own`: zero if `before` is more than `own`.
             (
                 BudgetExceeded::Cost {
                     limit,
@@ -352,7 +352,8 @@ impl Scope<'_> {
     fn dollars(&self, own: Option<Usd>) -> (Option<Usd>, bool) {
         let left = self.left_of_ceiling();
         let allotted = self.allotted();
-        // `inside` is the limit that loop and shares set, which may be just `left`, passed on; `not_ceiling` is that limit without `left`.
+        // `inside` is the limit that loop and shares set. In a loop this may be just `left`, passed on. So `not_ceiling` is the limit without regard to `left`:
+        // it shows whether the ceiling is lower than all other limits.
         let (inside, not_ceiling) = match self.in_loop {
             // A loop without a limit of its own passes on what is left of the ceiling, in shares if it has any. A share counts as another limit
             // than the ceiling.

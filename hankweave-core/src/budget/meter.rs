@@ -18,7 +18,7 @@ pub struct Meter {
     /// Tokens of the largest turn so far.
     context_tokens: u64,
     /// Whether the agent reports that it has spent all its money.
-    spent: bool,
+    is_out_of_money: bool,
 }
 
 impl Meter {
@@ -31,7 +31,7 @@ impl Meter {
             of_sentinels: Usd::ZERO,
             output_tokens: 0,
             context_tokens: 0,
-            spent: false,
+            is_out_of_money: false,
         }
     }
 
@@ -53,7 +53,7 @@ impl Meter {
 
     /// Notes that the agent ended because it had spent all its money, by its own count.
     pub fn spent(&mut self) {
-        self.spent = true;
+        self.is_out_of_money = true;
     }
 
     /// Whether money is limited.
@@ -96,7 +96,7 @@ impl Meter {
         let reached = |used: u64| move |limit: &u64| used >= *limit;
         let cost = limits
             .dollars
-            .filter(|limit| self.spent || self.dollars >= *limit);
+            .filter(|limit| self.is_out_of_money || self.dollars >= *limit);
         if let Some(limit) = cost {
             return Some(BudgetExceeded::of_money(limit, self.dollars));
         }

@@ -73,7 +73,7 @@ pub enum BudgetExceeded {
 }
 
 impl BudgetExceeded {
-    /// A limit of money of the codon's own.
+    /// Returns a reached limit of money that is the codon's own, not what was left of a larger budget.
     #[must_use]
     pub const fn of_money(limit: Usd, used: Usd) -> Self {
         Self::Cost {
@@ -85,7 +85,7 @@ impl BudgetExceeded {
         }
     }
 
-    /// A limit of time of the codon's own.
+    /// Returns a reached limit of time that is the codon's own, not what was left of a larger budget.
     #[must_use]
     pub const fn of_time(limit: Duration, used: Duration) -> Self {
         Self::Duration {
@@ -122,7 +122,7 @@ impl BudgetExceeded {
     }
 
     /// Returns for people the key of hank.json that sets the limit, such as `` `maxDollars` of its loop ``; for a share the words `total or share`. `None` for
-    /// the total budget, which an option of the command line sets as well.
+    /// the total budget, because an option of the command line may have set that instead.
     #[must_use]
     pub fn key_in_hank(&self) -> Option<&'static str> {
         match self {
@@ -145,6 +145,7 @@ impl BudgetExceeded {
     #[must_use]
     pub fn words(&self, is_lower_bound: bool) -> String {
         match self {
+            // Without any use, `to_string` may say that nothing was left at the start.
             Self::Cost { used, .. } if *used > Usd::ZERO => {
                 format!("used {} of {}", used.display(is_lower_bound), self.limit_words())
             }

@@ -68,7 +68,7 @@ impl Fail {
     }
 }
 
-/// Returns the position of the agent in the list of its codon, from the `extra` fields of a record: 0 is the codon's own.
+/// Returns the position of the agent in the list of its codon (the codon's own agent, then its fallbacks), from the `extra` fields of a record.
 fn entry_of_agent(extra: &Extra) -> u32 {
     let entry = extra
         .get(CHOSEN_AGENT)
@@ -323,7 +323,8 @@ impl CodonExecution {
         self.extra().get(FILES_CHANGED)?.as_u64()
     }
 
-    /// Copies the undeclared facts of `other`, the stored record, into this record of a typed codon, which never has them, so that the two can be compared.
+    /// Copies undeclared facts of `other`, the stored record, into this record of a typed codon, which never has them, so that the two can be compared. The
+    /// caller does not compare records with other undeclared facts, such as a budget that was reached.
     #[must_use]
     pub fn measured_like(mut self, other: &Self) -> Self {
         for name in [

@@ -36,8 +36,8 @@ impl LoopCheck {
 }
 
 impl LoopStall {
-    /// Returns the stall after one more iteration, whose check printed something with the fingerprint `output`. `before` is the stall after the iteration
-    /// before, `None` for the first one: it repeats nothing yet.
+    /// Returns the stall after one more iteration; `output` is the fingerprint of what its check printed. `before` is the stall after the previous iteration.
+    /// Without one, as for the first iteration, there is nothing to repeat.
     #[must_use]
     pub fn after(before: Option<&Self>, changed_nothing: bool, output: Option<String>) -> Self {
         let repeats = before.filter(|before| changed_nothing && before.output == output);
@@ -74,6 +74,7 @@ pub fn without_times(text: &str) -> String {
 
 /// Whether the text after a number starts with a unit of time.
 fn starts_with_time_unit(after: &str) -> bool {
+    // The first letters of the third and fourth unit are different characters: the micro sign and the Greek letter.
     const UNITS: [&str; 15] = [
         "ns", "us", "µs", "μs", "ms", "s", "sec", "secs", "second", "seconds", "m", "min", "mins", "minute",
         "minutes",

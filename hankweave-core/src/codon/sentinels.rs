@@ -20,8 +20,8 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loaded {}
 
-/// Phase of a codon that has ended; the list of its sentinels is stored as `executed`. Sentinels that act on that end still change their figures
-/// (STATE-29).
+/// Phase of a codon that has ended; the list of its sentinels is stored as `executed`. The figures of sentinels that act on the end of the codon
+/// still change (STATE-29).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Executed {}
 

@@ -250,6 +250,7 @@ impl ProcessUsage {
                 self.settled = totals;
             }
             ReportedUsage::Money { model, tokens, cost } => {
+                // The reported tokens lack sub-agents, which the messages may include; the reported cost has them.
                 let tokens = tokens.at_least(messages.tokens);
                 let cost = cost.saturating_sub(self.settled.cost);
                 self.settled.add(&model, ModelUsage { tokens, cost });

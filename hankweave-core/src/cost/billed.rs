@@ -62,6 +62,7 @@ impl Billed {
             tokens: self.tokens.at_least(other.tokens),
             long_cache_writes: self.long_cache_writes.max(other.long_cache_writes),
             web_searches: self.web_searches.max(other.web_searches),
+            // A report that names no tier has the standard one, so the standard tier replaces no other.
             tier: match other.tier {
                 ServiceTier::Standard => self.tier,
                 tier => tier,

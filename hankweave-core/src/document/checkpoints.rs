@@ -9,11 +9,11 @@ use crate::time::Timestamp;
 /// Facts of the checkpoint repository about one commit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CheckpointFacts {
-    /// The commit message.
+    /// The commit message; empty where only the name of the commit is known.
     pub message: String,
-    /// When the commit was made.
+    /// When the commit was made, where known.
     pub timestamp: Option<Timestamp>,
-    /// A branch that holds it.
+    /// A branch that holds it; empty where unknown.
     pub branch: String,
 }
 

@@ -42,7 +42,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Command of a run that rolls back by itself.
+    /// Value of `command` for a rollback that a run makes by itself.
     pub const BY_A_RUN: &'static str = "run";
 
     /// Returns whether this is a rollback or a restore that a user requested. Undos do not count, nor the rollbacks of a run by itself.

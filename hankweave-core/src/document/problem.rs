@@ -39,7 +39,7 @@ pub struct StateProblem {
     /// The kind; JSON `type`.
     #[serde(rename = "type")]
     pub kind: ProblemKind,
-    /// Problem at that path. Where the text is no JSON, it begins with line and column, both counted from 1.
+    /// Problem at `path`, for people. If the text is no JSON, the message begins with line and column, both counted from 1.
     pub message: String,
     /// JSON path such as `runs[0].codons[2].completionCheckpoint`, or `$` for the document.
     pub path: String,
@@ -62,7 +62,7 @@ pub struct StateWarning {
     /// The kind; JSON `type`.
     #[serde(rename = "type")]
     pub kind: WarningKind,
-    /// Oddity at that path.
+    /// Oddity at `path`, for people.
     pub message: String,
     /// JSON path, or the folder relative to `.hankweave`.
     pub path: String,

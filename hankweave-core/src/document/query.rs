@@ -51,8 +51,7 @@ impl HankweaveState {
         self.runs[self.root_of(&position.run_id)?].left_plan.as_ref()
     }
 
-    /// The runs that are recorded as running, newest first. With the instance lock in hand they have crashed
-    /// (L4).
+    /// The runs that are recorded as running, newest first. If the caller holds the instance lock, which a live run holds, they have crashed (L4).
     pub fn running_runs(&self) -> impl Iterator<Item = &RunRecord> {
         let runs = self.runs.iter().map(Arc::as_ref);
         runs.filter(|run| run.status == RunStatus::Running)
@@ -78,8 +77,8 @@ impl HankweaveState {
         Some(&self.execution_plan[self.planned_at(id)?])
     }
 
-    /// Returns the usage of all ended attempts' agents in this session, and in the sessions of which it is a copy. An agent that reports the sum of a session
-    /// counts those as well (AGENT-71).
+    /// Returns the usage of all ended attempts' agents in this session, and in the sessions of which it is a copy. An agent that reports the total of its
+    /// session counts this usage again (AGENT-71).
     #[must_use]
     pub fn carried_in(&self, session: &SessionId) -> UsageTotals {
         // `seen` ends the search if sessions are copies of one another, as only a damaged file says.

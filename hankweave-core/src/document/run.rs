@@ -86,7 +86,7 @@ impl RunRecord {
 
     /// Returns the life of the run as a value of the run machine.
     ///
-    /// An ended run of a damaged file that lacks its end is taken to have ended when it started.
+    /// If a damaged file lacks the end of an ended run, the start counts as the end.
     #[must_use]
     pub fn life(&self) -> RunLife {
         let (run_id, start_time) = (self.run_id.clone(), self.start_time);
@@ -111,7 +111,7 @@ impl RunRecord {
         }
     }
 
-    /// Makes a step of the run machine, each of which ends the run; a run that has ended has none.
+    /// Applies a step of the run machine. Every step ends the run, so a run that has ended refuses it.
     pub(crate) fn end(&mut self, transition: RunTransition) -> Result<(), InvalidTransition> {
         let ended = self.life().apply(transition)?;
         self.status = ended.status();
@@ -166,7 +166,7 @@ impl StartingConditions {
         }
     }
 
-    /// Marks the conditions of a fresh run as those of a rehearsal, or not; those of a run that continues stay.
+    /// Sets whether a fresh run is a rehearsal. A run that continues another one never is, so its conditions stay.
     #[must_use]
     pub fn of_rehearsal(mut self, is_rehearsal: bool) -> Self {
         if let Self::Fresh { rehearsal, .. } = &mut self {

@@ -105,7 +105,7 @@ pub struct Approval {
 }
 
 impl Approval {
-    /// Returns when the answer was given, at the latest when it was recorded.
+    /// Returns when the answer was given: `at`, but not later than `recorded`, whatever clock `at` came from. Without `at` it is `recorded`.
     #[must_use]
     pub fn given_at(&self, recorded: Timestamp) -> Timestamp {
         self.at.map_or(recorded, |given| given.min(recorded))

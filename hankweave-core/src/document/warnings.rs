@@ -25,12 +25,12 @@ pub fn warnings(state: &HankweaveState, context: WarningContext<'_>) -> Vec<Stat
     let mut warnings = Vec::new();
     let checkpoints = context.checkpoints;
     let removed = state.removed_checkpoints();
-    // A checkpoint that a cleanup has removed is not reported, nor any while the commits are unknown.
-    let is_expected = |sha: &CheckpointSha| {
-        removed.contains(sha) || checkpoints.is_none_or(|known| known.find(sha).is_some())
+    // A checkpoint that a cleanup has removed is not lost. While the commits are unknown, none is known to be lost.
+    let is_lost = |sha: &CheckpointSha| {
+        !removed.contains(sha) && checkpoints.is_some_and(|known| known.find(sha).is_none())
     };
     let mut checkpoint = |path: String, sha: &CheckpointSha| {
-        if !sha.is_blank() && !is_expected(sha) {
+        if !sha.is_blank() && is_lost(sha) {
             warnings.push(missing(path, format!("commit `{sha}` is not in the repository")));
         }
     };

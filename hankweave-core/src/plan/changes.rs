@@ -57,6 +57,7 @@ pub(super) fn hank_changes(
     let mut misfits: Vec<_> = rest.clone().filter(is_missing).map(removed).collect();
     let last = ran.clone().next_back();
     let is_over = has_ended(state, thread, last, rest);
+    // With a new plan, or after the end of the loop, it does not matter whether the loop would continue.
     misfits.extend(open_loop(hank, ran.clone()).filter(|_| !is_new && !is_over));
     let mut changes = HankChanges {
         misfits,
@@ -76,13 +77,14 @@ pub(super) fn hank_changes(
             changes.reordered = new_next;
         }
     }
-    changes.taken = added_codons(plan, &upcoming, last.filter(|_| is_over && !is_new));
+    changes.taken = taken_codons(plan, &upcoming, last.filter(|_| is_over && !is_new));
     changes.next = next;
     changes
 }
 
-/// Returns the upcoming codons that the plan does not have although it has their iteration, or although their loop, that of `ended`, had ended.
-fn added_codons(
+/// Returns the upcoming codons that a loop takes from the hank although the plan lacks them: those of an iteration that is planned, and those of the loop that
+/// had ended with the entry `ended` and continues now. `None` means that no loop had ended.
+fn taken_codons(
     plan: &SharedList<PlanEntry>,
     upcoming: &[PlanEntry],
     ended: Option<&PlanEntry>,
@@ -127,14 +129,15 @@ fn removed(entry: &PlanEntry) -> ExpandError {
     }
 }
 
-/// Returns whether the loop of the run's position, at entry `last`, had ended: a codon after the loop has started, or the run is complete. An
-/// interrupted codon of the loop has started as well, and proves nothing.
+/// Returns whether the loop of `last`, the newest entry that is done, had ended: the run is complete, or the next entry of the plan is outside of the loop and
+/// has started. A next entry inside the loop proves nothing, even if it has started and was interrupted.
 fn has_ended(
     state: &HankweaveState,
     thread: &ExecutionThread,
     last: Option<&PlanEntry>,
     mut rest: SharedIter<'_, PlanEntry>,
 ) -> bool {
+    // With a pending rollback, the next run does not continue at the end of the newest run.
     let newest = state.runs.front().filter(|_| state.pending_rollback.is_none());
     let is_complete = newest.is_some_and(|run| run.status == RunStatus::Completed);
     let has_begun = |id: &CodonId| thread.codons.iter().any(|entry| entry.codon.codon_id() == id);
@@ -180,7 +183,7 @@ impl HankChanges {
 
     fn of_old_plan(&self) -> Vec<String> {
         let added =
-            (!self.added.is_empty()).then(|| format!("new: {}{}", names(&self.added), self.renamed()));
+            (!self.added.is_empty()).then(|| format!("new: {}{}", names(&self.added), self.note_of_gone()));
         let order =
             (!self.reordered.is_empty()).then(|| format!("another order: {}", names(&self.reordered)));
         let changes: Vec<_> = added.into_iter().chain(order).collect();
@@ -204,11 +207,12 @@ impl HankChanges {
             true => "nothing is left to run".to_owned(),
             false => format!("next: {}", names(&self.next)),
         };
-        format!("the plan was made again{}; {next}", self.renamed())
+        format!("the plan was made again{}; {next}", self.note_of_gone())
     }
 
-    /// Returns a note that names the codons that ran and are gone: a codon with a new name is a new codon.
-    fn renamed(&self) -> String {
+    /// Returns a note that names the codons that ran and are gone; empty without any. It explains a codon that the user only renamed: that runs again, as a new
+    /// codon.
+    fn note_of_gone(&self) -> String {
         match self.gone.is_empty() {
             true => String::new(),
             false => format!(

@@ -20,8 +20,8 @@ pub struct ContinuedRun {
 }
 
 impl ContinuedRun {
-    /// Returns the next run of `state`, with `recovery` if the user has chosen one; `None` when it starts at the first codon, with a plan of its
-    /// own.
+    /// Returns the next run of `state`; `None` when that starts at the first codon, with a plan of its own. `recovery` is the position that the user has chosen
+    /// after a failure, a crash or an interruption, if any.
     #[must_use]
     pub fn of(
         state: HankweaveState,

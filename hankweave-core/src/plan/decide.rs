@@ -59,8 +59,8 @@ pub fn decide(state: &HankweaveState, hank: &Hank) -> Decision {
     }
 }
 
-/// Whether a loop only repeats itself, so that the user has to look before its next iteration, which starts with `next` (STATE-69). A later run has no codon
-/// yet, so it starts that iteration.
+/// Whether a loop has only repeated itself as often as its limit allows, so that the run must not start the next iteration (STATE-69). `next` is the first
+/// codon of that. Only codons of the newest run count: if the user starts another run, that has none yet and starts the iteration.
 fn is_stuck(state: &HankweaveState, hank: &Hank, next: &PlanEntry) -> bool {
     let Some(newest) = state.runs.front().and_then(|run| run.codons.last()) else {
         return false;
@@ -142,6 +142,8 @@ fn continue_plan(state: &HankweaveState, thread: &ThreadTip<'_>, hank: &Hank) ->
     {
         return act(state, hank, newest, failed, action);
     }
+    // A codon that continues in its session starts even after a failure that blocks. So does one that its source names, as at its rig-setup checkpoint,
+    // unless the source names it because it was interrupted: then the rules below decide.
     if in_session || (is_run_again(state, next) && !interrupted) {
         return start_codon(state, next);
     }
@@ -169,7 +171,8 @@ pub fn obstacle(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -
     }
 }
 
-/// Returns whether the next run starts with the codon that its source names, from its rig-setup checkpoint, even if the codon before it failed.
+/// Returns whether the source of the next run names the codon `next` itself, as it does at a rig-setup checkpoint of that codon. Most sources name the codon
+/// before it.
 fn is_run_again(state: &HankweaveState, next: Option<&CodonId>) -> bool {
     let source = match &state.pending_rollback {
         Some(pending) => Some(&pending.source),

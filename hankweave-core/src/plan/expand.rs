@@ -97,7 +97,7 @@ pub enum ExpandError {
     /// The plan has a codon that the hank does not have, because hank.json has changed.
     #[error("codon `{0}` is still to be run, and hank.json does not have it any more")]
     RemovedCodon(CodonId),
-    /// A codon of a loop that hank.json no longer has.
+    /// The plan has a codon in a loop, and hank.json does not have that codon in that loop.
     #[error(
         "codon `{codon_id}` is still to be run, and hank.json does not have it any more in a loop `{loop_id}`"
     )]
@@ -185,7 +185,7 @@ pub fn advance_loop(
     finished: &CodonId,
     signal: LoopSignal,
 ) -> Result<LoopStep, ExpandError> {
-    // From the end, near which a long loop is.
+    // The search starts at the end, since the codons of a long loop are near it.
     let index = plan.iter().rposition(|entry| entry.codon_id == *finished);
     let index = index.ok_or_else(|| ExpandError::UnknownCodon(finished.clone()))?;
     advance_loop_at(hank, plan, index, signal)
@@ -231,8 +231,8 @@ fn count_same_loop<'p>(plan: impl Iterator<Item = &'p PlanEntry>, loop_id: &Loop
     contexts.take_while(|context| context.loop_id == *loop_id).count()
 }
 
-/// Returns the entries to add after the last entry of a loop, at `last`: the rest of its iteration if some of it is not planned, else the next iteration. The
-/// rest are the codons that hank.json now has in the loop after the last planned one that it still has.
+/// Returns the entries to add after the last planned entry of a loop, which is at `last`: the rest of its iteration if that is not planned, else the next
+/// iteration. hank.json may have changed, so the rest is what it now lists in the loop after the newest planned codon that it still lists.
 fn next_entries(
     found: &LoopConfig,
     plan: &SharedList<PlanEntry>,

@@ -44,14 +44,14 @@ pub enum AgentHealth {
 pub enum ListEntry {
     /// An agent with its health.
     Agent(AgentHealth),
-    /// A wait for the limit in front of it that ends first.
+    /// A wait until the first of the usage limits of the agents in front of this entry ends.
     Wait,
 }
 
 /// Returns the next entry of a list, at `now`, for a run that waits at most `patience`.
 ///
-/// The first agent that is free works. A wait in front of it comes first if a limit in front of the wait ends in time. At the end of a list in which
-/// nothing is free, the run waits for the limit that ends first, and the caller decides whether that is too long.
+/// The first agent that is free works. If a [`ListEntry::Wait`] comes earlier in the list, and a limit in front of it ends within `patience`, the run waits for
+/// that limit instead. In a list without a free agent, the run waits for the limit that ends first, and the caller decides whether that is too long.
 #[must_use]
 pub fn next_in_list(list: &[ListEntry], now: Timestamp, patience: Duration) -> NextAgent {
     // The limit that ends first among the entries so far, with the position of its entry.
@@ -263,8 +263,8 @@ impl<'h> AgentList<'h> {
         row_of_failures(thread, id).next()
     }
 
-    /// Returns the position of the newest attempt's entry, if this entry continues: the attempt met no usage limit, and was interrupted or crashed, or failed
-    /// for a reason that is none to change the agent, or the policy retries.
+    /// Returns the position of the entry that made the newest attempt, if this entry also makes the next one. After a usage limit it does not. Otherwise it
+    /// does after an interruption, a crash or a failure that is no reason to change the agent, and whenever the failure policy retries.
     fn continuing_entry(&self, thread: &ThreadTip<'_>, failed: &Failed) -> Option<usize> {
         let record = thread.newest()?.codon;
         let continues = match failed.failure_reason.retry_at {
@@ -288,7 +288,7 @@ impl<'h> AgentList<'h> {
         let state: &HankweaveState = thread.state();
         let limits = state.runs.iter().flat_map(|run| &run.codons);
         let limits = limits.filter_map(|record| self.limit(record, position));
-        // From the second limit in a row on, the agent waits a time that doubles with each, in case it meets one limit after another that ends soon.
+        // A provider may report one limit after another that ends soon. So from the second limit in a row on there is a least wait, which doubles with each.
         let times = row()
             .filter(|failed| failed.failure_reason.retry_at.is_some())
             .count();

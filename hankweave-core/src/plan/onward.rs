@@ -23,7 +23,8 @@ pub struct RunIntent {
 /// Returns the position from which the next run continues. `thread` was built with the commits of `known`.
 ///
 /// The first of these that applies decides: a pending rollback; a codon to which the user rolled back; the session of the newest codon; the newest codon again;
-/// the source of a run that ended before its first codon; the end of the thread, or after a failure that blocks its last success, or its beginning.
+/// the source of a run that ended before its first codon; the end of the thread. After a failure that blocks, the last success replaces the end of the thread;
+/// without a success, the beginning does.
 #[must_use]
 pub fn resume(
     state: &HankweaveState,
@@ -51,11 +52,11 @@ pub fn resume(
         matches!(codon, CodonExecution::Failed(_)) && hank.codon(id).is_none()
     });
     // A user who rolled back to where a codon was interrupted, or crashed, wants it to run with those files.
-    let is_chosen = state
+    let user_rolled_back = state
         .pending_rollback
         .as_ref()
         .is_some_and(PendingRollback::is_chosen);
-    if is_chosen
+    if user_rolled_back
         && intent.recovery.is_none()
         && thread.is_unfinished()
         && !is_gone
@@ -63,9 +64,9 @@ pub fn resume(
     {
         return Resume::Again(source);
     }
-    // An explicit choice counts after an interruption as it does after a failure.
     let chosen = intent.recovery.or(is_gone.then_some(Recovery::LastSuccess));
     let is_open = newest.is_some_and(|codon| !codon.is_terminal());
+    // A chosen recovery counts after every interruption, even after one that does not block.
     let blocked = is_open
         || obstacle(state, thread, hank).is_some()
         || (chosen.is_some() && thread.interruption().is_some());
@@ -77,7 +78,7 @@ pub fn resume(
         return resume;
     }
     let again = intent.again || (blocked && recovery != Recovery::LastSuccess);
-    // The point before the newest codon is found in the plan if the thread starts with that codon.
+    // If the thread has no codon before the newest one, the plan may name one.
     let before_in_plan = thread.across_the_cut(state);
     if again && let Some(source) = before_in_plan.clone().or_else(|| thread.again()) {
         return Resume::Again(source);
@@ -136,7 +137,8 @@ fn unused_session(state: &HankweaveState) -> Option<Resume> {
 pub(super) struct ResumePoint {
     /// Number of entries at the front of the plan that are done.
     pub(super) kept: usize,
-    /// Codon with which the run starts if that may be at any position in the plan: one that continues, or runs again with the files as they are.
+    /// Codon with which the run starts, if it continues that codon or runs it again: the codon may be at any position in the plan. `None` if the run starts
+    /// with the entry after the done ones.
     pub(super) first: Option<CodonId>,
 }
 

@@ -21,7 +21,8 @@ const LONGEST_HINT: Duration = Duration::from_secs(60 * 60);
 pub struct Retry {
     /// The codon.
     pub entry: Box<PlanEntry>,
-    /// Number of the retry, from 1; 0 is the first attempt made again, because it was interrupted.
+    /// Number of the retry, from 1. 0 for an attempt that is no retry: the first one again after an interruption, one after a usage limit, or one with another
+    /// agent.
     pub number: u32,
     /// Greatest number of retries.
     pub most: u32,
@@ -54,7 +55,7 @@ impl Retry {
         }
     }
 
-    /// How much of the wait is left at `now`. A clock that was set back does not make it longer.
+    /// How much of the wait is left at `now`. If the clock was set back, it is at most `after`; a wait for a limit ends when the clock shows its end.
     #[must_use]
     pub fn remaining(&self, now: Timestamp) -> Duration {
         if let Some(limit) = self.limit {
@@ -79,7 +80,7 @@ pub(super) enum FailureAction {
     Stop,
 }
 
-/// The rule of `onFailure` for the newest codon of the thread, which is `failed`.
+/// Returns the action after `failed`, the newest codon of the thread: the rule for usage limits comes first, then the codon's fallbacks, then `onFailure`.
 pub(super) fn consequence(hank: &Hank, thread: &ThreadTip<'_>, failed: &Failed) -> FailureAction {
     // A usage limit comes before the policy of the codon: it says nothing about the codon, and every other codon would meet it too.
     if let Some(action) = limited(hank, thread, failed) {
@@ -109,6 +110,7 @@ pub(super) fn consequence(hank: &Hank, thread: &ThreadTip<'_>, failed: &Failed) 
             },
             after: Duration::ZERO,
         },
+        // A codon that a crash of its run cut off has not failed by itself, so there is no failure to ignore.
         OnFailure::Ignore if !thread.newest().is_some_and(|newest| newest.was_cut_off()) => {
             FailureAction::Continue
         }
@@ -150,8 +152,8 @@ fn fall_back(
     after_list(&AgentList::of(hank, config)?, thread, failed)
 }
 
-/// Returns the action that follows from the list of agents, as of the time of the failure, for a run that waits for any time. The run looks at the list again
-/// before it starts the attempt.
+/// Returns the action that follows from the list of agents at the time of the failure, however long a wait would be; `None` if every agent has failed. The run
+/// looks at the list again before it starts the attempt.
 fn after_list(list: &AgentList<'_>, thread: &ThreadTip<'_>, failed: &Failed) -> Option<FailureAction> {
     match list.after_failure(thread, &failed.codon_id, failed.end_time, Duration::MAX) {
         NextAgent::Use(_) => Some(FailureAction::FallBack),

@@ -71,6 +71,7 @@ fn rest_of_iteration(
         context.is_some_and(|context| context.loop_id == *id)
     };
     let has_begun = |id: &LoopId| plan.iter().any(|entry| is_in(id, entry));
+    // The next planned entry is in a loop that has started: its iteration, as hank.json has it now.
     if let Some(context) = rest.next().and_then(|next| next.loop_context.as_ref())
         && let Some(found) = hank.find_loop(&context.loop_id)
         && has_begun(&context.loop_id)
@@ -80,6 +81,7 @@ fn rest_of_iteration(
         whole.retain(|entry| !plan.iter().any(|known| known.codon_id == entry.codon_id));
         return Ok(whole);
     }
+    // Otherwise the last done entry may end its iteration in the old plan, but not in hank.json.
     let Some(last) = plan.last() else {
         return Ok(Vec::new());
     };
@@ -101,7 +103,7 @@ fn signal(thread: &ExecutionThread, id: &CodonId) -> LoopSignal {
     ended.map_or(LoopSignal::Nothing, LoopSignal::of)
 }
 
-/// Returns the codons that a run from `resume_point` runs, if each of them completes and no context is full; at most [`MOST_AHEAD`] of them.
+/// Returns the codons that a run from `resume_point` runs, if each of them completes and no loop ends before its iteration limit; at most [`MOST_AHEAD`].
 pub(super) fn ahead(
     hank: &Hank,
     thread: &ExecutionThread,
@@ -119,6 +121,7 @@ pub(super) fn ahead(
             step.apply_to(plan);
         }
     };
+    // The run starts after an entry that is done, whose loop may have more codons than are planned.
     if first.is_none() && at > 0 {
         let signal = signal(thread, &plan[at - 1].codon_id);
         expand(&mut plan, at - 1, signal);

@@ -11,7 +11,8 @@ use crate::event::{Recorded, StateEvent};
 pub struct Candidate<'a> {
     /// The bytes of the file.
     pub bytes: &'a [u8],
-    /// The logged events that came after exactly these bytes, oldest first; empty when the log has no mark of these bytes.
+    /// The logged events that came after exactly these bytes, oldest first. The log marks where each file was written, with a checksum of the file; without a
+    /// mark of these bytes the tail is empty.
     pub tail: &'a [Recorded<StateEvent>],
 }
 

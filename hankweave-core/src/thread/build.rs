@@ -22,9 +22,10 @@ pub struct ExecutionThread {
     pub total_runs: usize,
     /// Whether some codon of the thread has not ended, in any of its runs.
     pub has_running_codon: bool,
-    /// Whether the newest codon failed, or was open when its run ended.
+    /// Whether the newest codon failed, or was open when its run failed or crashed, so that no codon is next.
     ///
-    /// An interrupted codon has not failed. A failure after which the run continued, until the run was interrupted, does not count.
+    /// An interrupted codon has not failed. Two failures do not count: one whose policy is to retry or to ignore, if the run was interrupted before it did so,
+    /// and one whose codon the newest run was opened to resume in its session.
     pub failed: bool,
     /// Next codon; `None` when everything is done, something failed or something runs. After an
     /// interruption, the codon that was open.
@@ -71,7 +72,7 @@ pub struct ValidatedCheckpoint {
     pub sha: CheckpointSha,
     /// The commit message.
     pub message: String,
-    /// When the commit was made.
+    /// When the commit was made, where known.
     pub timestamp: Option<Timestamp>,
     /// A branch that holds it.
     pub branch: String,

@@ -27,11 +27,11 @@ pub struct Removable {
     pub checkpoints: BTreeSet<CheckpointSha>,
 }
 
-/// Returns the items that a cleanup by `rule` would remove. `parent` returns the checkpoint that another one follows in the repository, and so
-/// keeps.
+/// Returns the items that a cleanup by `rule` would remove. `parent` returns the parent commit of a checkpoint, which the repository keeps as long as the
+/// checkpoint.
 ///
-/// A checkpoint is needed if the present thread, a kept run, or the position before or after a kept operation leads to it. The checkpoints that a needed one
-/// follows are needed as well. The checkpoint with which a removed run started is not needed, if that run had a success. So every undo and rollback to
+/// A checkpoint is needed if the present thread, a kept run, or the position before or after a kept operation leads to it. The ancestors of a needed checkpoint
+/// are needed as well. The checkpoint with which a removed run started is not needed, if that run had a success. So every undo and rollback to
 /// something that is kept stays possible.
 #[must_use]
 pub fn removable(
@@ -106,7 +106,7 @@ fn needed(state: &HankweaveState, removed: &HashSet<&RunId>) -> BTreeSet<Checkpo
     needed
 }
 
-/// Returns the checkpoints with all that they follow.
+/// Returns the checkpoints with all their ancestors.
 fn with_parents(
     mut needed: BTreeSet<CheckpointSha>,
     parent: impl Fn(&CheckpointSha) -> Option<CheckpointSha>,

@@ -10,7 +10,7 @@ use crate::id::{CheckpointSha, RunId};
 /// of the list, since a run can only continue an older one.
 #[must_use]
 pub fn runs_of_history(state: &HankweaveState) -> usize {
-    // The number of runs up to the run `id`, which is searched after the first `from`.
+    // The number of runs from the newest one up to the run `id`, which is not among the first `from`.
     let until = |id: &RunId, from: usize| {
         let mut older = state.runs.iter().skip(from);
         older
@@ -36,6 +36,7 @@ pub fn runs_of_history(state: &HankweaveState) -> usize {
 pub fn files_of_start(state: &HankweaveState) -> Option<&CheckpointSha> {
     let first = runs_of_history(state).checked_sub(1);
     let first = first.and_then(|at| state.runs.get(at));
+    // Without a fresh run the start of the thread is lost: its first run continues one that the document does not have.
     let fresh = first.map(|run| &run.starting_conditions);
     let fresh = fresh.filter(|conditions| conditions.source().is_none());
     fresh

@@ -50,7 +50,7 @@ pub(super) fn was_interrupted(run: &RunRecord) -> bool {
     run.interrupted_by.is_some() || newest.is_some_and(|codon| codon.interruption().is_some())
 }
 
-/// Returns the policy because of which the failure of the newest codon does not block, if the run was interrupted after that failure: it would have continued.
+/// Returns the policy, retry or ignore, by which the run would have continued after the failure of the newest codon, if it was interrupted before it did so.
 pub(super) fn policy_of_passed_failure(thread: &ThreadTip<'_>, last_run: &RunRecord) -> Option<OnFailure> {
     last_run.interrupted_by?;
     let newest = thread.newest()?.codon;

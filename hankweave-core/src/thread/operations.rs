@@ -178,6 +178,7 @@ fn start_of(state: &HankweaveState, run: &RunRecord) -> Option<ContinuationSourc
                 false => at_files(state, &source, files),
             })
         }
+        // A blank checkpoint means the files as they were. Without a recorded start, the newest checkpoint of the thread comes closest.
         None if source.checkpoint_sha.is_blank() => Some(with_files(&source, files_at(state, &source)?)),
         None => Some(source),
     }
@@ -234,7 +235,7 @@ fn position_before(state: &HankweaveState, run: &RunRecord) -> Option<Continuati
     })
 }
 
-/// Returns the position at which a run ended, with its newest checkpoint; that of its start if it ran no codon.
+/// Returns the position at which a run ended, with its newest checkpoint; if it ran no codon, the position at which it started.
 fn end_of(state: &HankweaveState, run: &RunRecord) -> Option<ContinuationSource> {
     let Some(newest) = run.codons.last() else {
         return start_of(state, run);
@@ -255,6 +256,7 @@ fn files_at(state: &HankweaveState, source: &ContinuationSource) -> Option<Check
 
 /// Returns the thread that a run which starts at `source` continues.
 pub(super) fn thread_at(state: &HankweaveState, source: &ContinuationSource) -> ExecutionThread {
+    // Only the source of a pending rollback decides about the thread, so the other fields have any values.
     let mut ahead = state.clone();
     ahead.pending_rollback = Some(PendingRollback {
         source: source.clone(),

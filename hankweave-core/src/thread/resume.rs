@@ -159,8 +159,8 @@ impl ExecutionThread {
 
     /// The point of the last success: after the newest completed codon. `None` when no checkpoint of the thread exists any more.
     ///
-    /// If the checkpoint of that codon no longer exists, the newest codon with any existing checkpoint counts. Of its checkpoints that of the completion, the
-    /// error, the skip or the rig set-up is taken, in this order; for a failed codon that of the rig set-up comes first.
+    /// If the checkpoint of that codon no longer exists, the newest codon with any existing checkpoint counts. The first existing one of these is taken:
+    /// completion, error, skip, rig set-up. For a failed codon the rig set-up comes first.
     #[must_use]
     pub fn last_success(&self) -> Option<ContinuationSource> {
         let mut codons = self.codons.iter();
@@ -205,7 +205,7 @@ fn is_end_of(entry: &ThreadCodon, source: &ContinuationSource) -> bool {
         && entry.codon.rig_setup_checkpoint() != Some(&source.checkpoint_sha)
 }
 
-/// Returns the point after the codon; its checkpoint is that of the codon's end, if there is one.
+/// Returns the point after the codon, with the checkpoint of the codon's end. Without one the checkpoint is blank: the files stay as they are.
 fn end_of(entry: &ThreadCodon) -> ContinuationSource {
     let sha = entry.codon.end_checkpoint().map(|(_, sha)| sha.clone());
     source(entry, sha.unwrap_or_else(|| CheckpointSha::new("")))

@@ -25,13 +25,13 @@ pub enum TargetError {
     /// The codon is not part of the thread.
     #[error("codon `{0}` is not in the execution thread")]
     UnknownCodon(CodonId),
-    /// The newest record of the codon has no checkpoint there, or none that still exists.
+    /// The newest record of the codon has no checkpoint of the requested point, or none that still exists.
     #[error("the newest attempt of `{0}` has no such checkpoint")]
     NoCheckpoint(CodonId),
-    /// No checkpoint of any run begins like that.
+    /// No checkpoint of any run begins with this text.
     #[error("no checkpoint begins with `{0}`")]
     UnknownSha(String),
-    /// Several checkpoints begin like that.
+    /// Several checkpoints begin with the requested text.
     #[error("`{prefix}` fits several checkpoints: {}", list(matches))]
     Ambiguous {
         /// Requested prefix.

@@ -97,12 +97,14 @@ impl<'a> ThreadCodons<'a> {
         Some(parent)
     }
 
-    /// Returns the same set-up as a source in the earlier run, if `parent` continued that run with the codon of the set-up.
+    /// If `source` is the set-up of the first codon of `parent`, and that codon continued an attempt of an earlier run with the same set-up, returns the set-up
+    /// as a source in the earlier run.
     fn rerun_before(
         &self,
         parent: (&RunRecord, usize),
         source: &ContinuationSource,
     ) -> Option<ContinuationSource> {
+        // The count is 0 for a set-up of the first codon: no codon of `parent` belongs to the thread.
         let (run, 0) = parent else { return None };
         rig_setup_target(run, source)?;
         let continued = run.starting_conditions.source()?;

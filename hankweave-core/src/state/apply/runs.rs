@@ -98,6 +98,7 @@ impl Reducer<'_> {
         {
             return Err(Rejected::not_found("run", rollback.source.run_id.as_str()));
         }
+        // With the files restored, the rollback has become an operation. It is recorded once, even if the event comes again.
         if let Some(PendingRollback {
             restored: true,
             operation: Some(operation),
@@ -118,8 +119,8 @@ impl Reducer<'_> {
         Ok(Applied::TRANSITION)
     }
 
-    /// Stores the plan in force in the run that started its history, for a rollback to that history later. Of the plans that are stored so, the oldest are
-    /// dropped.
+    /// Stores the plan in force in the run that started its history, for a later rollback to that history. Only the plans of the newest [`MOST_LEFT_PLANS`]
+    /// histories stay stored.
     fn leave_plan(&mut self) {
         let Some(root) = self.state.root_in_force() else {
             return;
@@ -152,7 +153,7 @@ impl Reducer<'_> {
         self.state.operations.iter().any(|known| known.id == operation.id)
     }
 
-    /// Records an answer, given before the codon starts (STATE-65).
+    /// Sets or clears the answer to an approval, which is given before its codon starts (STATE-65).
     pub(super) fn set_approval(&mut self, approval: Option<Approval>) -> Result<Applied, Rejected> {
         if let Some(open) = self.index.live_codon(self.state) {
             return Err(still_open(open));
