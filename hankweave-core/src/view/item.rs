@@ -106,8 +106,8 @@ impl ItemView {
     pub(super) fn next_attempt(&self, iteration: u32) -> AttemptKey {
         // The newest attempt of the iteration may be in the sum of old ones.
         let newest_summed = self.earlier.and_then(|earlier| earlier.last);
+        let newest_summed = newest_summed.filter(|key| key.iteration == iteration);
         let newest = self.newest_in(iteration).max(newest_summed);
-        let newest = newest.filter(|key| key.iteration == iteration);
         let attempt = newest.map_or(1, |key| key.attempt.saturating_add(1));
         AttemptKey { iteration, attempt }
     }

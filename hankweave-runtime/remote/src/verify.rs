@@ -1,5 +1,6 @@
 //! Verification of a record from a remote, in its staging folder, before it replaces anything (RUN-29).
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -25,7 +26,8 @@ pub(crate) fn shape(
     pieces: &Pieces,
     before: Option<&PreviousRecord>,
 ) -> Result<(), RemoteError> {
-    let listed: Vec<String> = manifest.pieces().map(|(_, piece)| piece).collect();
+    // In the order of the pieces' paths, which is not that of the files: `.` sorts before `/`.
+    let listed: BTreeSet<String> = manifest.pieces().map(|(_, piece)| piece).collect();
     if !listed.iter().eq(pieces.keys()) {
         return Err(RemoteError::corrupt("its manifest and its files differ"));
     }

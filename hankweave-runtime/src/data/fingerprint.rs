@@ -107,8 +107,9 @@ impl FingerprintReader<'_> {
             self.entry(&path, &found);
             if found.kind == FileKind::Directory && depth < DEPTH {
                 match self.folder(&place, &path, depth + 1) {
-                    Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Err(error),
-                    Ok(()) | Err(_) => {}
+                    Ok(()) => {}
+                    Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound) => {}
+                    Err(error) => return Err(error),
                 }
             }
         }

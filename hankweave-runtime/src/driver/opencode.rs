@@ -104,12 +104,12 @@ fn configure(host: &ProcessHost, launch: &mut Launch) {
     let mut config = existing.filter(Value::is_object).unwrap_or_else(|| json!({}));
     for (name, server) in options.servers() {
         let command: Vec<&String> = std::iter::once(&server.command).chain(&server.args).collect();
-        config["mcp"][name] =
+        object_in(&mut config, "mcp")[name] =
             json!({"type": "local", "command": command, "environment": server.env, "enabled": true});
     }
     if options.mode() != AccessMode::All {
         let permission = permission(launch);
-        config["agent"][KEPT_AGENT] = json!({"mode": "primary", "permission": permission});
+        object_in(&mut config, "agent")[KEPT_AGENT] = json!({"mode": "primary", "permission": permission});
     }
     if config.as_object().is_some_and(|config| !config.is_empty()) {
         launch.env.insert(CONFIG.to_owned(), config.to_string());
@@ -117,6 +117,15 @@ fn configure(host: &ProcessHost, launch: &mut Launch) {
     if options.is_isolated() {
         isolate(launch);
     }
+}
+
+/// Returns the object of a key of the configuration. It replaces a value that opencode could not use.
+fn object_in<'c>(config: &'c mut Value, key: &str) -> &'c mut Value {
+    let value = &mut config[key];
+    if !value.is_object() {
+        *value = json!({});
+    }
+    value
 }
 
 /// Returns the permissions of `KEPT_AGENT`. It is an agent of our own, because rules in a file could allow more to the usual agent. It may start no sub-agents,

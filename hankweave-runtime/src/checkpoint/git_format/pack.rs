@@ -187,6 +187,7 @@ fn put_header(bytes: &mut Vec<u8>, kind: ObjectType, length: usize) {
     let kind: u8 = match kind {
         ObjectType::Commit => 1,
         ObjectType::Tree => 2,
+        ObjectType::Tag => 4,
         _ => 3,
     };
     let mut rest = length >> 4;
