@@ -91,6 +91,7 @@ pub fn copy_target(path: &str) -> Result<Vec<&str>, &'static str> {
 /// and a glob.
 pub fn check_glob(pattern: &str) -> Result<(), String> {
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
+    // A `!(` does not negate: it is an extended glob, which is refused below.
     let pattern = match pattern.strip_prefix('!') {
         Some(rest) if !rest.starts_with('(') => rest.strip_prefix("./").unwrap_or(rest),
         _ => pattern,

@@ -135,6 +135,7 @@ struct Pattern<'a> {
 impl<'a> Pattern<'a> {
     fn parse(written: &'a str) -> Result<Self, PatternError> {
         let rest = without_dot_slash(written);
+        // A `!(` does not negate: it is an extended glob, which is refused below.
         let (negated, rest) = match rest.strip_prefix('!') {
             Some(positive) if !positive.starts_with('(') => (true, without_dot_slash(positive)),
             _ => (false, rest),

@@ -1,4 +1,4 @@
-//! Warns of a codon that must change files (`requires`) which no checkpoint of it holds, so that a change could never be seen (HANK-66).
+//! Warns of a codon that must change files (`requires`) outside of its checkpoints: such a change could never be seen (HANK-66).
 
 use crate::hank::document::{CodonConfig, Hank, Requires};
 use crate::hank::problem::{Problem, quoted};
