@@ -264,6 +264,7 @@ impl AcpDecoder {
         let is_new = self.usage == UsageTotals::default();
         self.usage.add(&self.model, added);
         events.push(AgentEvent::Usage(MessageUsage {
+            // ACP reports no usage by message, so all of it counts as one message.
             message_id: "turn".to_owned(),
             model: self.model.clone(),
             usage: ModelUsage {
