@@ -126,7 +126,7 @@ struct Pattern<'a> {
     written: &'a str,
     /// It begins with `!`.
     negated: bool,
-    /// The pattern without `!` and without parts of no meaning.
+    /// The pattern without `!` and without empty parts and `.` between slashes.
     glob: String,
     /// It may name a folder, and then matches everything inside the folder.
     folder: bool,

@@ -118,7 +118,8 @@ impl SentinelEngine {
         }
     }
 
-    /// Returns the end of the window that contains `now`. Windows follow one another without gaps from the first event on, also if no event occurs.
+    /// Returns the end of the window that contains `now`. The first window starts with the first event; the others follow without gaps, with or without
+    /// events.
     fn end_of_window(&mut self, now: Duration, length: Duration) -> Duration {
         let first = *self.first_window.get_or_insert(now);
         let length = length.max(Duration::from_millis(1));

@@ -60,7 +60,7 @@ impl Task {
         }
     }
 
-    /// Returns the task of an agent of which only the log is left.
+    /// Returns the task of an agent that has ended; only its log is read.
     pub(super) fn of_log(resume: Option<SessionId>) -> Self {
         Self {
             resume,

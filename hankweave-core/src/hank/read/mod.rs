@@ -35,7 +35,7 @@ const MAX_STALLED_ITERATIONS: u64 = 100;
 /// The highest limit of an `untilCheckPasses` loop: the output of each of its checks stays in state.json.
 const MAX_CHECKED_ITERATIONS: u64 = 100;
 
-/// Reads the whole document. In an older format, a list or an object with `strand`, that is reported, and the codons are checked all the same.
+/// Reads the whole document. An older format (a list, or an object with `strand`) is reported, and its codons are checked as well.
 pub(super) fn hank(reader: &mut HankReader<'_>, root: &JsonNode<'_>) -> Option<Hank> {
     if matches!(root.value, Value::Array(_)) {
         let message = "must be an object, not a list: this is an older format";

@@ -130,7 +130,7 @@ impl SentinelConfig {
             }
         };
         let mut config = Self::from_checked(config).map_err(|error| error.to_string())?;
-        // A bare name is looked up on PATH, and an absolute path is the same from every folder.
+        // Only a relative path depends on the folder: a bare name is looked up on PATH.
         let program = config
             .command
             .iter_mut()

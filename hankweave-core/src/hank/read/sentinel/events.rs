@@ -9,7 +9,7 @@ pub(super) struct EventData {
 }
 
 impl EventData {
-    /// Whether the data of this event can have a value at `path`. Such a path may also end early, at an object, or lead into a `.**`.
+    /// Whether the data of this event can have a value at `path`, which may also stop at an object or lead into a `.**`.
     pub(super) fn can_have(&self, path: &str) -> bool {
         self.paths
             .split(' ')

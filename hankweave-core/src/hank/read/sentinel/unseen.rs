@@ -46,7 +46,7 @@ fn is_unseen(name: &str, at_root: bool) -> bool {
 }
 
 /// Whether a regular expression contains the whole name of an unseen folder, between slashes. Expressions with `|`, `(`, `[`, `?` or `*` are
-/// not judged, apart from `(^|/)`.
+/// not judged, apart from `(^|/)` and `(?:^|/)`.
 fn has_unseen_name(expression: &str) -> bool {
     // The start of a path counts as a slash.
     let plain = expression.replace("(^|/)", "/").replace("(?:^|/)", "/");
