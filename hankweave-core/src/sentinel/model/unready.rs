@@ -12,8 +12,8 @@ use crate::sentinel::SentinelConfig;
 /// Returns sentinels whose models cannot be asked, and sentinels whose costs cannot be counted.
 ///
 /// A model that cannot be asked is an error if the codon must not run without the sentinel, else a warning, because the sentinel is left out. A cost that
-/// cannot be counted is an error if it is limited, else a warning. `files` has the sentinels in files of their own, `limited` says whether there is a total budget, and
-/// `variable` returns the value of a variable for a codon, if it is set and not empty.
+/// cannot be counted is an error if it is limited, else a warning. `files` has the sentinels in files of their own, `limited` says whether there is a total
+/// budget, and `variable` returns the value of a variable for a codon, if it is set and not empty.
 #[must_use]
 pub fn unready_sentinels(
     hank: &Hank,
