@@ -27,9 +27,9 @@ pub struct Launch {
     pub env: BTreeMap<String, String>,
     /// Iteration of the loop that contains the codon, counted from 0; `None` outside of loops. Agents see it as `HANKWEAVE_ITERATION`.
     pub iteration: Option<u32>,
-    /// Spending limit; an agent that can count its own money stops there, even when no client listens.
+    /// Spending limit, for an agent that counts its own money and stops there by itself.
     pub max_dollars: Option<Usd>,
-    /// Cost of the earlier processes of the resumed session, and of the sessions that it copies.
+    /// Cost of the earlier processes of the session in `resume`, and of the sessions that it is a copy of; `None` for a new session.
     pub carried: Option<Usd>,
     /// Prices of models, for agents that report tokens but no money.
     pub prices: Arc<Prices>,
@@ -37,7 +37,7 @@ pub struct Launch {
     pub work_dir: PathBuf,
     /// Path of the raw output. When the file exists, because this is a retry, the driver takes the next free name (`…-2.log`) and reports it.
     pub log_path: PathBuf,
-    /// Whether to append to the file at `log_path`, because this is another process of the same attempt.
+    /// Whether to append to the file at `log_path` instead, because this is another process of the same attempt.
     pub log_goes_on: bool,
     /// Whether the agent may shorten its conversation when its context is full. Otherwise that is an error.
     pub auto_compact: bool,

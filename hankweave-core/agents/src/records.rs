@@ -31,8 +31,8 @@ pub struct AgentRecords {
     pub compacted: bool,
     /// More was used than recorded here: some request has no answer, or not everything was read.
     pub incomplete: bool,
-    /// The last request of a conversation has no answer, or not everything was read. Weaker than `incomplete`: an earlier request without an answer
-    /// may have been repeated, so it does not count here.
+    /// The last request of a conversation has no answer, or not everything was read. Unlike in `incomplete`, an earlier request without an answer does
+    /// not count, because it may have been repeated.
     pub ends_open: bool,
 }
 

@@ -188,7 +188,7 @@ impl<'t> Conversion<'t> {
         }
     }
 
-    /// Converts the value of the key `name`, as the key is called today.
+    /// Converts the value of a property; `name` is the name that its key has today.
     fn convert_value(&mut self, name: &str, sentinel: &Object<'_>, property: &ObjectProp<'_>) {
         let is_structured = sentinel.get("structuredOutput").is_some();
         match name {

@@ -21,8 +21,8 @@ const AT_ROOT: [&str; 2] = [DATA, ARCHIVE];
 /// Returns whether `name`, one part of a path, is excluded; `at_root` means that it is directly in the workspace.
 #[must_use]
 pub fn is_excluded(name: &[u8], at_root: bool) -> bool {
-    // The first letter rules out most names. A letter that is not ASCII rules out none: some file systems ignore it. Windows reads a backslash as
-    // the end of a folder's name, so the name of a git folder may follow one.
+    // The first byte rules out most names quickly. One that is not ASCII rules out none: macOS may ignore its character. Windows takes a backslash for
+    // a slash, so the name of a git folder may come after one.
     let may_be = |first: &u8| !first.is_ascii() || matches!(first, b'.' | b'g' | b'G' | b'r' | b'R');
     if !name.first().is_some_and(may_be) {
         return name.contains(&b'\\') && is_git(name);

@@ -48,6 +48,7 @@ pub fn convert_prompt(text: &str) -> Option<ConvertedPrompt> {
     while let Some((before, after)) = rest.split_once("<%") {
         let (inner, after) = after.split_once("%>")?;
         converted.push_str(before);
+        // Marks that only remove blanks around the brackets.
         let inner = inner.trim_matches(['-', '_']).trim();
         match inner.strip_prefix(['=', '~']) {
             Some(value) => {
@@ -87,6 +88,7 @@ fn convert_event_fields(text: &str) -> String {
                         .chars()
                         .all(|letter| letter.is_alphanumeric() || letter == '_')
             })
+            // Next to a statement, the name may be that of a loop's variable.
             && !text.contains("{%");
         if inner == "events" {
             // Without a filter the values would not be JSON.
@@ -170,7 +172,7 @@ fn convert_expression(written: &str, lost: &mut Vec<&'static str>) -> Option<Str
         .fold(written.to_owned(), |text, (from, to)| text.replace(from, to));
     let mut text = String::new();
     for (index, part) in plain.split("it.").enumerate() {
-        // `it.` is removed, unless it is the end of a longer word, such as `limit.`.
+        // In older templates `it` holds all values, as in `it.events`. It is removed, unless it is the end of a longer word, such as `limit.`.
         if index > 0 && text.ends_with(|letter: char| letter.is_alphanumeric() || letter == '_') {
             text.push_str("it.");
         }

@@ -87,10 +87,10 @@ pub fn copy_target(path: &str) -> Result<Vec<&str>, &'static str> {
 ///
 /// # Errors
 ///
-/// Returns the broken rule as a phrase: a pattern is not empty, relative, without `..`, of a bounded length,
-/// and a glob.
+/// Returns the broken rule as a phrase: a pattern must be a glob and relative, and must not be empty, too long or contain `..`.
 pub fn check_glob(pattern: &str) -> Result<(), String> {
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
+    // A `!(` does not negate: it is an extended glob, which is refused below.
     let pattern = match pattern.strip_prefix('!') {
         Some(rest) if !rest.starts_with('(') => rest.strip_prefix("./").unwrap_or(rest),
         _ => pattern,

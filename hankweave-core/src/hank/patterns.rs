@@ -126,7 +126,7 @@ struct Pattern<'a> {
     written: &'a str,
     /// It begins with `!`.
     negated: bool,
-    /// The pattern without `!` and without parts of no meaning.
+    /// The pattern without `!` and without empty parts and `.` between slashes.
     glob: String,
     /// It may name a folder, and then matches everything inside the folder.
     folder: bool,
@@ -135,6 +135,7 @@ struct Pattern<'a> {
 impl<'a> Pattern<'a> {
     fn parse(written: &'a str) -> Result<Self, PatternError> {
         let rest = without_dot_slash(written);
+        // A `!(` does not negate: it is an extended glob, which is refused below.
         let (negated, rest) = match rest.strip_prefix('!') {
             Some(positive) if !positive.starts_with('(') => (true, without_dot_slash(positive)),
             _ => (false, rest),

@@ -166,6 +166,7 @@ pub struct Problems {
 impl Problems {
     const MAX_KEPT: usize = 1000;
     const MAX_SHOWN: usize = 50;
+    /// Leaves room within 4 KiB for the last line, which has the total number.
     const MAX_SHOWN_BYTES: usize = 4096 - 128;
 
     /// Adds a problem.

@@ -101,7 +101,7 @@ impl Hank {
 }
 
 impl LoopConfig {
-    /// Returns the number of iterations for people, such as `at most 5`; `None` for a loop of one iteration, of which a rehearsal leaves out none.
+    /// Returns the number of all iterations in words, such as `at most 5`, if a rehearsal leaves out some of them; `None` for a loop of one iteration.
     #[must_use]
     pub fn iterations_left_out(&self) -> Option<String> {
         match (&self.terminate_on, self.most_iterations()) {

@@ -67,7 +67,7 @@ impl RepositoryShape {
 
     /// Notes that the folder has an entry with this name.
     pub fn add(&mut self, name: &[u8]) {
-        // A longer name is none of these, even with ignored characters.
+        // Longer names are not compared: only dozens of ignored characters could make one equal to one of these.
         if name.len() > 64 {
             return;
         }

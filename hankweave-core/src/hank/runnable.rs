@@ -15,7 +15,7 @@ use crate::cost::pricing::{ALIASES, Prices, is_alias};
 pub const STREAMS: [&str; 1] = ["claude"];
 
 /// Agents whose models should be in the list of prices, so that an unlisted model is probably a misspelling.
-const KNOWS_PRICES: [&str; 3] = ["claude", "codex", "gemini"];
+const PRICED_AGENTS: [&str; 3] = ["claude", "codex", "gemini"];
 
 /// Returns agents and streams that do not exist, as errors, and unknown names of models, as warnings.
 ///
@@ -33,7 +33,7 @@ pub fn unknown_names(hank: &Hank, agents: &[&str], prices: &Prices) -> Vec<Probl
         } else if let Some((message, hint)) = unknown_stream(codon) {
             let place = format!("{path}.agent.stream");
             problems.push(Problem::error(&hank.places, place, message).with_hint(hint));
-        } else if KNOWS_PRICES.contains(&codon.agent_name())
+        } else if PRICED_AGENTS.contains(&codon.agent_name())
             && let Some(model) = codon.model.as_deref()
             && !prices.is_known(model)
             // The agent's own name means the model that the agent chooses itself.
@@ -42,7 +42,7 @@ pub fn unknown_names(hank: &Hank, agents: &[&str], prices: &Prices) -> Vec<Probl
             let message = format!("nobody here knows the model {}", quoted(model));
             let agent = codon.agent_name();
             let list = format!("`hankweave prices` lists the models that are known; {agent} may know others");
-            let hint = similar_model(model, prices).unwrap_or(list);
+            let hint = similar_claude_model(model, prices).unwrap_or(list);
             problems.push(Problem::warning(&hank.places, format!("{path}.model"), message).with_hint(hint));
         }
     }
@@ -68,7 +68,7 @@ fn unknown_agent(codon: &CodonConfig, agents: &[&str], prices: &Prices) -> Optio
         )),
         // Pi runs models that no other agent runs, so it would accept a misspelling, too.
         (None, Some(model))
-            if !agents.contains(&name) || (name == "pi" && similar_model(model, prices).is_some()) =>
+            if !agents.contains(&name) || (name == "pi" && similar_claude_model(model, prices).is_some()) =>
         {
             let message = format!("no agent here runs the model {}", quoted(model));
             let program = || {
@@ -77,7 +77,8 @@ fn unknown_agent(codon: &CodonConfig, agents: &[&str], prices: &Prices) -> Optio
                      claude's stream: \"agent\": {OWN_PROGRAM}"
                 )
             };
-            Some((message, similar_model(model, prices).unwrap_or_else(program)))
+            let hint = similar_claude_model(model, prices).unwrap_or_else(program);
+            Some((message, hint))
         }
         _ if agents.contains(&name) => None,
         _ => {
@@ -103,7 +104,7 @@ fn unknown_stream(codon: &CodonConfig) -> Option<(String, String)> {
 }
 
 /// Returns a hint with the model of claude that `model` probably misspells.
-fn similar_model(model: &str, prices: &Prices) -> Option<String> {
+fn similar_claude_model(model: &str, prices: &Prices) -> Option<String> {
     let mut near = nearest_models(model, prices).into_iter();
     let near = near.find(|near| agent_for_model(near) == "claude")?;
     Some(format!("did you mean `{near}`?"))
@@ -268,7 +269,7 @@ pub fn uncounted_money(
     let of_hank = hank.budget().and_then(|budget| budget.max_dollars);
     let of_hank = of_hank.map(|_| "overrides.budget.maxDollars".to_owned());
     let mut problems = Vec::new();
-    // A problem of a model under the limit of the hank or run is reported once, however many codons use the model.
+    // Unless a codon or loop has a limit of its own, a problem of a model is reported once, however many codons use the model.
     let mut reported = HashSet::new();
     for (index, item) in hank.items.iter().enumerate() {
         let of_loop = HankItem::as_loop(item).and_then(|found| found.budget.as_ref()?.max_dollars);

@@ -25,7 +25,7 @@ enum Test {
     Matches(Option<Regex>),
     Greater(f64),
     Less(f64),
-    /// The condition compares with no number, so it is never true.
+    /// A comparison of numbers with a value that is no number: never true.
     Never,
 }
 

@@ -1,4 +1,4 @@
-//! Decides when a sentinel acts (SENT-4, SENT-5): the four strategies, and the queue of firings, the times that the sentinel has to act.
+//! Decides when a sentinel acts (SENT-4, SENT-5): the four strategies, and the queue of firings. A firing is one time that the sentinel has to act.
 //!
 //! The caller passes each event to `see`, calls `tick` when `due` has come, and takes firings with `next_firing`.
 
@@ -97,6 +97,7 @@ impl SentinelEngine {
 
     /// Takes an event that occurred at `now`, and fires if the strategy says so.
     pub fn see(&mut self, event: &Arc<ObservedEvent>, now: Duration) {
+        // Events that were due before do not wait for this one.
         self.tick(now);
         let Some(events) = self.matcher.see(event) else {
             return;
@@ -117,7 +118,8 @@ impl SentinelEngine {
         }
     }
 
-    /// Returns the end of the window that contains `now`. Windows follow one another without gaps from the first event on, also if no event occurs.
+    /// Returns the end of the window that contains `now`. The first window starts with the first event; the others follow without gaps, with or without
+    /// events.
     fn end_of_window(&mut self, now: Duration, length: Duration) -> Duration {
         let first = *self.first_window.get_or_insert(now);
         let length = length.max(Duration::from_millis(1));

@@ -142,7 +142,7 @@ pub enum Disconnected {
     /// The run has ended, or its process no longer exists, before every event was received.
     #[error("the run has ended, and the events after number {after} were not received")]
     Incomplete {
-        /// The last event that was.
+        /// Number of the last event that was received or, if none was, of the one after which this client started.
         after: u64,
     },
     /// The server does not want this client any more.
@@ -180,7 +180,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`ConnectError`]; it is not tried again.
+    /// [`ConnectError`]; there is no second attempt.
     pub async fn connect(target: RunAddress, options: Options) -> Result<Self, ConnectError> {
         let endpoint = target.find_awake()?;
         let handshake = options.handshake();
@@ -223,7 +223,7 @@ impl Client {
         self.commands.send(command).await
     }
 
-    /// Returns the next message. Messages from before the end are returned before the end.
+    /// Returns the next message. The end is returned only after all messages that came before it.
     ///
     /// # Errors
     ///

@@ -102,6 +102,7 @@ impl ConnectionTask {
 
     /// Receives and sends until the connection has ended.
     async fn serve(&mut self, connection: &mut ClientStream) -> Disconnect {
+        // The answers to these commands may have been lost with the last connection. The server carries out a command only once.
         let unanswered: Vec<Frame> = self
             .unanswered
             .values()

@@ -12,7 +12,7 @@ const VERSION: u64 = 1;
 /// Largest number of models, or of ways to sign in, that a message lists.
 const MOST_NAMES: usize = 12;
 
-/// Task of the agent, and what the agent has said that it can do.
+/// The agent's task from the launch, and the abilities that its answer to the greeting reports.
 #[derive(Debug, Default)]
 pub(super) struct Task {
     prompt: String,
@@ -24,9 +24,9 @@ pub(super) struct Task {
     /// MCP servers of the hank, as the protocol wants them.
     servers: Value,
     pub(super) permissions: Permissions,
-    /// Id of the method to sign in with, from the hank.
+    /// Id of the method to sign in with, from the hank; `None` opens the session without signing in.
     auth: Option<String>,
-    /// Ids of the sign-in methods that the agent knows.
+    /// Ids of the sign-in methods that the agent knows, for messages and to check `auth`.
     offered: Vec<String>,
     /// The agent can continue a session.
     loads_sessions: bool,
@@ -60,7 +60,7 @@ impl Task {
         }
     }
 
-    /// Returns the task of an agent of which only the log is left.
+    /// Returns the task of an agent that has ended; only its log is read.
     pub(super) fn of_log(resume: Option<SessionId>) -> Self {
         Self {
             resume,
@@ -188,7 +188,7 @@ impl AcpDecoder {
     fn after_opening(&mut self, answer: RpcResponse<'_>, events: &mut Vec<AgentEvent>) {
         let named = answer.session_id.as_deref().map(SessionId::new);
         let named = named.and_then(Result::ok);
-        // In a log, only the name in the answer shows that the session is a copy.
+        // An answer to `session/load` need not name the session. In a log, a name in the answer comes first: it may be that of a copy.
         let loaded = self.task.resume.clone().filter(|_| !self.task.is_fork);
         let session = match self.task.is_log {
             true => named.or(loaded),
@@ -267,6 +267,7 @@ impl AcpDecoder {
 /// The models that the agent offers.
 struct ModelOptions {
     names: Vec<String>,
+    /// Model of the new session; `None` if the agent does not report it.
     current: Option<String>,
     /// Id of the session setting that chooses the model; `None` if the request `session/set_model` does.
     setting: Option<String>,

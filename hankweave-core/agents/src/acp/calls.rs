@@ -91,7 +91,7 @@ impl OpenCalls {
 }
 
 impl ToolCall {
-    /// Stores the values of an update; an empty title or input leaves the earlier value.
+    /// Stores the values that an update has; an empty title or input counts as missing.
     fn set_known(&mut self, title: Option<String>, kind: Option<String>, input: Value) {
         if let Some(title) = title.filter(|title| !title.is_empty()) {
             self.title = title;
@@ -133,7 +133,7 @@ fn has_input(input: &Value) -> bool {
     }
 }
 
-/// Returns the content of a call as text: texts and changed files.
+/// Returns the texts of a call's content and the paths of changed files, one a line; `None` if it has neither.
 fn content_text(content: &Value) -> Option<String> {
     let parts: Vec<&str> = content
         .as_array()?

@@ -58,7 +58,8 @@ pub struct AcpDecoder {
     usage: UsageTotals,
     /// Cost of the session before this process, where known.
     cost_before: Usd,
-    /// Cost that the agent has reported for this process, held back until the tokens for the user's price are known.
+    /// Cost that the agent has reported for this process, if the user has set a price for the model. Held back until the turn ends: the user's price
+    /// counts if the end reports tokens, else this cost.
     reported_cost: Usd,
     /// Part of the cost in `usage` that belongs to earlier processes in the log.
     earlier_in_log: Usd,
@@ -93,7 +94,7 @@ enum End {
     },
 }
 
-/// How many denials are listed.
+/// Largest number of denials in a result.
 const MOST_DENIALS: usize = 100;
 
 /// Largest length of a failure text in a message, in characters.
@@ -108,8 +109,8 @@ impl AcpDecoder {
         decoder
     }
 
-    /// Returns the decoder for the output that an earlier process left in its log, whether or not that process resumed a session. `carried` is what
-    /// the session had cost before.
+    /// Returns the decoder for the output that an earlier process left in its log. `resume` is the session that the process continued, if any;
+    /// `carried` is the cost of that session before it.
     #[must_use]
     pub fn of_log(prices: Arc<Prices>, resume: Option<SessionId>, carried: Usd) -> Self {
         let mut decoder = Self::new(Task::of_log(resume)).priced_by(prices);
@@ -230,6 +231,7 @@ impl AcpDecoder {
         let Some(total) = cost.and_then(dollars) else {
             return;
         };
+        // Repeated while the session is loaded: the cost of earlier processes.
         if !is_new {
             self.cost_before = self.cost_before.max(total);
             return;
@@ -262,6 +264,7 @@ impl AcpDecoder {
         let is_new = self.usage == UsageTotals::default();
         self.usage.add(&self.model, added);
         events.push(AgentEvent::Usage(MessageUsage {
+            // ACP reports no usage by message, so all of it counts as one message.
             message_id: "turn".to_owned(),
             model: self.model.clone(),
             usage: ModelUsage {
@@ -377,8 +380,8 @@ impl AcpDecoder {
         }
     }
 
-    /// Returns the verdict on an ended turn if nothing else proves a success (AGENT-24). Errors of the provider end turns as well; they are in the last
-    /// message then, so its words show the kind of failure.
+    /// Returns the verdict on an ended turn if nothing else proves a success (AGENT-24). A turn also ends after an error of the provider, which is then in
+    /// the last message, so the words of that message show the kind of failure.
     fn unproven_verdict(&self) -> Verdict {
         let last: String = self
             .speech

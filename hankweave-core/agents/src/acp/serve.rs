@@ -5,7 +5,7 @@ use super::{AcpDecoder, AgentEvent, MOST_DENIALS, PermissionDenial, Value, json}
 use crate::actions::{AcpAction, BAD_PARAMS, NO_METHOD, error_line, result_line};
 use crate::lenient::{List, Object};
 
-/// The longest id of a request that is answered, in bytes of its text.
+/// Longest request id that an answer repeats, in bytes. A request with a longer one is refused with the id `null`.
 const MOST_ID_BYTES: usize = 256;
 
 impl AcpDecoder {

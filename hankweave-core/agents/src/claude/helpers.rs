@@ -15,7 +15,7 @@ const MAX_CALLS: usize = 256;
 #[derive(Debug, Default)]
 pub(super) struct Helpers {
     known: HashMap<String, Helper>,
-    /// Whether the process has had a sub-agent.
+    /// Whether the process has had a sub-agent, also one that is forgotten by now.
     any: bool,
     /// The process had more sub-agents than are followed, so nothing is certain any more.
     too_many: bool,
@@ -36,7 +36,7 @@ impl Helpers {
         self.any
     }
 
-    /// Whether a sub-agent may be working. One in the background outlives the tool use that started it, and is noted again with its next line.
+    /// Whether a sub-agent may be working, as far as its lines show: one in the background is forgotten by `ended` until its next line.
     pub(super) fn may_work(&self) -> bool {
         self.too_many || !self.known.is_empty()
     }
@@ -78,7 +78,7 @@ impl Helpers {
         }
     }
 
-    /// Notes that the tool use which started a sub-agent has answered, which ends the sub-agent.
+    /// Forgets a sub-agent, because the tool use that started it has answered. One in the background works on, and is added again with its next line.
     pub(super) fn ended(&mut self, started_by: &str) {
         self.known.remove(started_by);
     }

@@ -35,8 +35,8 @@ use line::{Block, Denial, Message, Piece, RateLimit, StreamLine, content_text};
 pub use transcript::Transcript;
 use usage::ClaudeUsage;
 
-/// Maximum of messages that are in progress at once, one for each conversation: the main one and those of sub-agents.
-const MAX_WRITTEN: usize = 256;
+/// Maximum of messages that are followed while in progress, one for each conversation: the main one and those of sub-agents.
+const MAX_IN_PROGRESS: usize = 256;
 
 /// Reads the output of one claude process.
 #[derive(Debug)]
@@ -45,8 +45,9 @@ pub struct ClaudeDecoder {
     has_output: bool,
     session: Option<SessionId>,
     open_tools: OpenTools,
-    /// Id and model of each message in progress. The key is the tool use that started the sub-agent; `None` for the main conversation.
-    written: HashMap<Option<String>, (String, String)>,
+    /// Id and model of each message in progress, which only its first chunk has. The key is the tool use that started the sub-agent; `None` for the main
+    /// conversation.
+    in_progress: HashMap<Option<String>, (String, String)>,
     usage: ClaudeUsage,
     helpers: Helpers,
     background: Background,
@@ -68,7 +69,7 @@ impl ClaudeDecoder {
             has_output: false,
             session: None,
             open_tools: OpenTools::default(),
-            written: HashMap::new(),
+            in_progress: HashMap::new(),
             usage: ClaudeUsage::new(resumed),
             helpers: Helpers::default(),
             background: Background::default(),
@@ -260,7 +261,7 @@ impl ClaudeDecoder {
                 let message = piece.message.0?;
                 let (id, model) = (message.id.0?, message.model.0?);
                 self.usage.message_started(parent);
-                self.remember_written(parent, &id, &model);
+                self.add_in_progress(parent, &id, &model);
                 let billed = message.usage.0?.billed();
                 self.usage
                     .message(&id, &model, billed, UsageConfidence::Begun, parent)
@@ -271,12 +272,12 @@ impl ClaudeDecoder {
                     Some(_) => UsageConfidence::Final,
                     None => UsageConfidence::Begun,
                 };
-                let (id, model) = self.written.get(&parent.map(str::to_owned))?.clone();
+                let (id, model) = self.in_progress.get(&parent.map(str::to_owned))?.clone();
                 let billed = piece.usage.0?.billed();
                 self.usage.message(&id, &model, billed, confidence, parent)
             }
             "message_stop" => {
-                self.written.remove(&parent.map(str::to_owned));
+                self.in_progress.remove(&parent.map(str::to_owned));
                 None
             }
             _ => None,
@@ -284,11 +285,11 @@ impl ClaudeDecoder {
     }
 
     /// Notes that a message is in progress, unless there are too many.
-    fn remember_written(&mut self, parent: Option<&str>, id: &str, model: &str) {
+    fn add_in_progress(&mut self, parent: Option<&str>, id: &str, model: &str) {
         let longest = id.len().max(model.len()).max(parent.map_or(0, str::len));
-        if longest <= MAX_REMEMBERED_BYTES && self.written.len() < MAX_WRITTEN {
+        if longest <= MAX_REMEMBERED_BYTES && self.in_progress.len() < MAX_IN_PROGRESS {
             let message = (id.to_owned(), model.to_owned());
-            self.written.insert(parent.map(str::to_owned), message);
+            self.in_progress.insert(parent.map(str::to_owned), message);
         }
     }
 
@@ -356,7 +357,7 @@ impl ClaudeDecoder {
             reason.starts_with("aborted") || (reason == "api_error" && error_status.is_none())
         });
         self.usage.result(&mut line, lost);
-        self.written.clear();
+        self.in_progress.clear();
         let success = !line.is_error.0;
         let result = AgentResult {
             success,

@@ -13,7 +13,7 @@ use hankweave_core::cost::pricing::Prices;
 use hankweave_core::cost::{UsageConfidence, UsageTotals};
 use hankweave_core::time::Timestamp;
 
-/// Number of requests that are remembered until their answer is found.
+/// Largest number of requests that are remembered until their answer is found.
 const MOST_REQUESTS: usize = 1 << 16;
 
 /// Words of the lines that report usage.
@@ -30,7 +30,7 @@ pub struct Transcript {
     answers: Vec<RecordedMessage>,
     /// Ids of the requests whose answer was not found yet.
     open_requests: HashSet<String>,
-    /// Id of the last request, while it has no answer.
+    /// Id of the last request, while it has no answer. Unlike an earlier one without an answer, it cannot have been repeated.
     last_open_request: Option<String>,
     /// Sum that claude writes when it is asked to end. It includes usage that no message reports, such as the summary of a conversation.
     stated: Option<UsageTotals>,

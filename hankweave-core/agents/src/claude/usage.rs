@@ -152,7 +152,7 @@ impl ClaudeUsage {
             None => UsageConfidence::Rough,
         };
         let billed = usage.billed();
-        // After an answer in chunks broke off, claude asks again for one in a single line; the cost of the one that broke off is unknown.
+        // After an answer in chunks broke off, claude requests it again in a single line. The cost of the first request remains unknown.
         let whole = parent.is_none() && confidence == UsageConfidence::Final && !billed.is_nothing();
         self.misses_cost |= self.request_open && whole;
         self.request_open &= !whole;
@@ -307,18 +307,18 @@ fn missing(all: &UsageTotals, counted: &UsageTotals, prices: &Prices) -> Vec<(St
     for (model, usage) in &counted.models {
         *left.entry(family(model)).or_default() += usage.tokens;
     }
-    let (mut more, mut unnamed) = (Vec::new(), Vec::new());
+    let (mut missing, mut unmatched) = (Vec::new(), Vec::new());
     for (model, usage) in &all.models {
         match left.remove(&family(model)) {
-            Some(counted) => more.push((model.clone(), usage.tokens.at_least(counted) - counted)),
-            None => unnamed.push((model.clone(), usage.tokens)),
+            Some(counted) => missing.push((model.clone(), usage.tokens.at_least(counted) - counted)),
+            None => unmatched.push((model.clone(), usage.tokens)),
         }
     }
     let mut left: TokenUsage = left.into_values().sum();
-    for (model, tokens) in unnamed {
-        more.push((model, tokens.at_least(left) - left));
+    for (model, tokens) in unmatched {
+        missing.push((model, tokens.at_least(left) - left));
         left = left.at_least(tokens) - tokens;
     }
-    more.retain(|(_, tokens)| *tokens != TokenUsage::ZERO);
-    more
+    missing.retain(|(_, tokens)| *tokens != TokenUsage::ZERO);
+    missing
 }

@@ -1,8 +1,8 @@
 //! The line protocol of codex, as a pure state machine.
 //!
 //! Input: the lines of `codex exec --json`. Output: [`AgentEvent`]s. The meaning of each line was measured (AGENT-18). The stream reports tokens only at
-//! its end, and neither model nor shortened conversations. Those are in the rollout file, codex's own record of the session (`rollout`), so a result waits
-//! until that file was read. No output reports money.
+//! its end, and neither the model nor that a conversation was shortened. All of this is in the rollout file, codex's own record of the session (`rollout`),
+//! so a result waits until that file was read. No output reports money.
 
 mod line;
 mod rollout;
@@ -62,7 +62,7 @@ pub struct CodexDecoder {
     streamed_searches: u64,
     /// Number of web searches in the rollout file.
     recorded_searches: u64,
-    /// Service tier of the response that was read last.
+    /// Service tier of the response that was read last; also that of usage which the rollout file lacks.
     tier: ServiceTier,
     /// Tokens of the session with its earlier processes, as the last turn reports them.
     session_tokens: Option<TokenUsage>,
@@ -70,7 +70,7 @@ pub struct CodexDecoder {
     earlier_tokens: Option<TokenUsage>,
     /// The result of the last turn, until its usage is read from the rollout file.
     pending_result: Option<AgentResult>,
-    /// The result of the last turn.
+    /// The result of the last turn, for the verdict.
     last_result: Option<AgentResult>,
     /// The last error line that reports no retry.
     complaint: Option<String>,
@@ -312,6 +312,7 @@ impl CodexDecoder {
     }
 
     fn totals(&self) -> UsageTotals {
+        // A copy, because the rollout file may still report the rest.
         let mut usage = self.usage.clone();
         // Only the totals are needed, not the increase that is returned.
         let _ = usage.message(

@@ -65,9 +65,9 @@ pub(super) struct ModelStats {
 impl ModelStats {
     /// Returns the tokens.
     pub(super) fn tokens(&self) -> TokenUsage {
-        let (read, cached) = (self.input_tokens.or_zero(), self.cached.or_zero());
+        let (input, cached) = (self.input_tokens.or_zero(), self.cached.or_zero());
         tokens(
-            read,
+            input,
             cached,
             self.output_tokens.or_zero(),
             self.total_tokens.or_zero(),
@@ -103,16 +103,16 @@ impl ChatTokens {
     /// Returns the tokens.
     pub(super) fn tokens(&self) -> TokenUsage {
         let written = self.output.or_zero().saturating_add(self.thoughts.or_zero());
-        let (read, cached) = (self.input.or_zero(), self.cached.or_zero());
-        tokens(read, cached, written, self.total.or_zero())
+        let (input, cached) = (self.input.or_zero(), self.cached.or_zero());
+        tokens(input, cached, written, self.total.or_zero())
     }
 }
 
-/// Returns the tokens. `read`, the input, includes the part from the cache (AGENT-47). `total` includes thoughts, which `output` may lack.
-fn tokens(read: u64, cached: u64, output: u64, total: u64) -> TokenUsage {
+/// Returns the tokens. `input` includes the part from the cache (AGENT-47). `total` includes thoughts, which `output` may lack.
+fn tokens(input: u64, cached: u64, output: u64, total: u64) -> TokenUsage {
     TokenUsage {
-        input_tokens: read.saturating_sub(cached),
-        output_tokens: output.max(total.saturating_sub(read)),
+        input_tokens: input.saturating_sub(cached),
+        output_tokens: output.max(total.saturating_sub(input)),
         cache_creation_tokens: 0,
         cache_read_tokens: cached,
     }

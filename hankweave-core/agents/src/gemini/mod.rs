@@ -139,6 +139,7 @@ impl GeminiDecoder {
 
     fn start_session(&mut self, id: Option<String>, model: Option<String>) -> Option<AgentEvent> {
         let started = session_started(&mut self.session, id, model)?;
+        // Each process starts with `init`, also in a common log, and its results count from zero.
         self.reported.clear();
         self.uncovered.clear();
         Some(started)
@@ -171,7 +172,7 @@ impl GeminiDecoder {
         }
     }
 
-    /// Counts the usage of a result beyond the session file, and reports the result.
+    /// Counts the usage of the pending result that the session file lacks, and reports the result.
     fn report_result(&mut self, events: &mut Vec<AgentEvent>) {
         let Some((stats, result)) = self.pending_result.take() else {
             return;
@@ -230,6 +231,7 @@ impl GeminiDecoder {
             model,
             usage: added,
             added,
+            // Counts as a message only if the session file has none.
             is_new: self.recorded.totals().tokens == TokenUsage::ZERO,
             is_lower_bound: self.misses_cost,
             // This usage is reported after all of it was spent, so a limit has nothing left to stop.

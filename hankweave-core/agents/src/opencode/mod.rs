@@ -34,7 +34,7 @@ pub struct OpencodeDecoder {
     usage: UsageTotals,
     /// Ids of the steps that have ended. A step that is reported twice counts once (AGENT-31).
     ended_steps: MessageIds,
-    /// Number of ended steps.
+    /// Number of ended steps; names the usage of a step whose message has no id.
     step_count: u64,
     /// A step has begun and not ended.
     in_step: bool,

@@ -45,7 +45,7 @@ pub struct PiDecoder {
     in_message: bool,
     /// Usage of a model was paid for and not reported: an answer was cut off, or a conversation summed up.
     misses_cost: bool,
-    /// Number of ended messages.
+    /// Number of ended messages; names the usage of a message that has no id, or none yet.
     message_count: u64,
     /// How the last message ended.
     last_result: Option<AgentResult>,
@@ -116,7 +116,7 @@ impl PiDecoder {
                 error: line.error_message.into_owned(),
             }),
             // If pi may shorten its conversation, this line means that its context is full, even if the summary then fails. An older pi that has
-            // done its work does not wait for the summary.
+            // done its work ends without waiting for the summary; then the cost of the summary is unknown.
             Some("compaction_start" | "auto_compaction_start") => {
                 self.awaits_answer = true;
                 events.extend((!self.keeps_conversation).then_some(AgentEvent::Compacted));

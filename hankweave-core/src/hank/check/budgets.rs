@@ -31,7 +31,7 @@ pub(super) fn check(hank: &Hank) -> Vec<Problem> {
     problems
 }
 
-/// A codon or loop of a container.
+/// A codon or loop in a container, which is a loop or the whole hank.
 struct BudgetedChild<'h> {
     id: &'h str,
     max_dollars: Option<Usd>,
@@ -159,10 +159,12 @@ fn container_doubts(
 
 fn codon_doubts(codon: &CodonConfig) -> impl Iterator<Item = &'static str> {
     let budget = codon.budget.unwrap_or_default();
-    let time = budget.max_time_seconds.is_some() && codon.exhaust_with_prompt.is_some();
-    let time = time.then_some("maxTimeSeconds also counts the extensions of exhaustWithPrompt");
-    let fails = budget.on_exceeded == Some(OnExceeded::Fail);
-    let retry = fails && codon.failure_policy() == OnFailure::Retry;
-    let retry = retry.then_some("a codon that fails by its budget is not tried again");
-    time.into_iter().chain(retry)
+    let mut doubts = Vec::new();
+    if budget.max_time_seconds.is_some() && codon.exhaust_with_prompt.is_some() {
+        doubts.push("maxTimeSeconds also counts the extensions of exhaustWithPrompt");
+    }
+    if budget.on_exceeded == Some(OnExceeded::Fail) && codon.failure_policy() == OnFailure::Retry {
+        doubts.push("a codon that fails by its budget is not tried again");
+    }
+    doubts.into_iter()
 }

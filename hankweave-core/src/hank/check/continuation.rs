@@ -9,7 +9,7 @@ use crate::hank::problem::{Problem, Severity, quoted};
 #[derive(Clone, Copy)]
 pub(super) struct PrecedingCodon<'h> {
     pub(super) codon: &'h CodonConfig,
-    /// The loop of `codon`, which has ended then; `None` outside of loops, and if both codons are in one loop.
+    /// The loop of `codon`, if it ends before the other codon starts; `None` for a codon outside of loops, and if both codons are in one loop.
     pub(super) ended_loop: Option<&'h LoopConfig>,
 }
 
@@ -103,6 +103,7 @@ pub(super) fn obstacle(hank: &Hank, codon: &CodonConfig, before: PrecedingCodon<
     if before.codon.exhaust_with_prompt.is_some() {
         return Some(format!("{name}: its exhaustWithPrompt fills the context"));
     }
+    // `overrides.model` replaces both models.
     let forced_model = hank.overrides.iter().any(|overrides| overrides.model.is_some());
     if let (Some(model), Some(model_before)) = (&codon.model, &before.codon.model)
         && !forced_model

@@ -10,7 +10,8 @@ use crate::hank::agent::{AgentChoice, agent_for_model};
 /// The entry of the list that stands for waiting.
 pub(in crate::hank) const WAIT: &str = "wait";
 
-/// Agents that run only models of one provider. If such an agent's fallback names a model of another of them, that one runs the model.
+/// Agents that run only the models of one provider. A fallback may name a model alone: if the codon's agent is in this list, and another agent in it runs
+/// the model, the codon changes to that agent.
 const OF_ONE_PROVIDER: [&str; 3] = ["claude", "codex", "gemini"];
 
 /// Entry of the list `fallback`.
@@ -28,7 +29,7 @@ pub struct FallbackAgent {
     /// The agent; by default that of the codon, or the one that the model belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentChoice>,
-    /// The model; by default that of the codon.
+    /// The model; by default that of the codon or, if `agent` is set, none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Environment in addition to that of the codon. A value such as `$WORK_KEY` is that of this variable.
@@ -134,7 +135,7 @@ pub fn agent_words(agent: &str, detail: Option<&str>, model: Option<&str>) -> St
     }
 }
 
-/// Returns a list for people: `codex with gpt-5.6, then a wait, then claude-sonnet-5`; `None` for an empty one.
+/// Returns a list for people: `codex with gpt-5.6, then a wait for the usage limit, then claude-sonnet-5`; `None` for an empty one.
 #[must_use]
 pub fn fallback_list(list: &[Fallback]) -> Option<String> {
     let words = list.iter().map(|entry| match entry {

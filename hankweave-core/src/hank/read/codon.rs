@@ -198,7 +198,7 @@ fn fallback_entry(reader: &mut HankReader<'_>, node: &JsonNode<'_>, hint: &str) 
                 false => fields.optional(reader, "model", model),
             };
             let env = fields.or_default(reader, "env", environment);
-            if agent.is_none() && model.is_none() && env.is_empty() && !needs_model {
+            if agent.is_none() && model.is_none() && env.is_empty() {
                 return reader.refuse_with_hint(node, "must name a model, an agent or an environment", hint);
             }
             Some(Fallback::Agent(FallbackAgent { agent, model, env }))

@@ -35,7 +35,7 @@ const MAX_STALLED_ITERATIONS: u64 = 100;
 /// The highest limit of an `untilCheckPasses` loop: the output of each of its checks stays in state.json.
 const MAX_CHECKED_ITERATIONS: u64 = 100;
 
-/// Reads the whole document. In an older format, a list or an object with `strand`, that is reported, and the codons are checked all the same.
+/// Reads the whole document. An older format (a list, or an object with `strand`) is reported, and its codons are checked as well.
 pub(super) fn hank(reader: &mut HankReader<'_>, root: &JsonNode<'_>) -> Option<Hank> {
     if matches!(root.value, Value::Array(_)) {
         let message = "must be an object, not a list: this is an older format";
@@ -72,6 +72,7 @@ pub(super) fn hank(reader: &mut HankReader<'_>, root: &JsonNode<'_>) -> Option<H
 
 /// Reads the items. An item that cannot be read is replaced by a loop without codons, so that the others keep their positions.
 fn items(reader: &mut HankReader<'_>, value: &Value<'_>) -> Option<Vec<HankItem>> {
+    // In older formats, too: later checks look up positions by this path.
     let path = "hank".to_owned();
     let item = |reader: &mut HankReader<'_>, node: &JsonNode<'_>| {
         let read = item(reader, node);
@@ -113,7 +114,7 @@ fn loop_config(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<LoopC
     let name = fields.required(reader, "name", HankReader::non_empty);
     let description = fields.optional(reader, "description", HankReader::string);
     let terminate_on = fields.required(reader, "terminateOn", terminate_on);
-    // A codon that cannot be read stays as `None`: its neighbours cannot be checked without it.
+    // An unreadable codon becomes `None`, which makes the whole loop unreadable below: the codons next to it cannot be checked without it.
     let inner_codon = |reader: &mut HankReader<'_>, node: &JsonNode<'_>| Some(inner_codon(reader, node));
     let codons = fields.required(reader, "codons", non_empty_list(inner_codon));
     let budget = fields.optional(reader, "budget", settings::container_budget);

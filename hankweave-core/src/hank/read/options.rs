@@ -19,7 +19,7 @@ pub(super) fn agent_options(reader: &mut HankReader<'_>, fields: &ObjectFields<'
     }
 }
 
-/// Reads a word that is safe on a command line.
+/// Reads a word of small letters and `-`. Whether the codon's agent knows it is checked later, by `runnable`.
 fn word(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String> {
     checked(
         |word: &str| match !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '-') {

@@ -130,7 +130,7 @@ impl SentinelConfig {
             }
         };
         let mut config = Self::from_checked(config).map_err(|error| error.to_string())?;
-        // A bare name is looked up on PATH, and an absolute path is the same from every folder.
+        // Only a relative path depends on the folder: a bare name is looked up on PATH.
         let program = config
             .command
             .iter_mut()
@@ -224,7 +224,7 @@ impl SentinelConfig {
         sees_files && (asks || prompt.contains("content"))
     }
 
-    /// Whether the sentinel acts on the end of its codon, and so after the codon has ended.
+    /// Whether the trigger names the end of the codon, so that the sentinel acts after it; `*` does not count.
     #[must_use]
     pub fn acts_on_end(&self) -> bool {
         self.trigger.on().iter().any(|kind| kind == CODON_COMPLETED)

@@ -11,9 +11,9 @@ use crate::sentinel::SentinelConfig;
 
 /// Returns sentinels whose models cannot be asked, and sentinels whose costs cannot be counted.
 ///
-/// A sentinel that cannot be asked is a warning, because it is left out, or an error if the codon must not run without it. A cost that cannot be counted is
-/// an error if it is limited, else a warning. `files` has the sentinels in files of their own, `limited` says whether there is a total budget, and
-/// `variable` returns the value of a variable for a codon, if it is set and not empty.
+/// A model that cannot be asked is an error if the codon must not run without the sentinel, else a warning, because the sentinel is left out. A cost that
+/// cannot be counted is an error if it is limited, else a warning. `files` has the sentinels in files of their own, `limited` says whether there is a total
+/// budget, and `variable` returns the value of a variable for a codon, if it is set and not empty.
 #[must_use]
 pub fn unready_sentinels(
     hank: &Hank,
@@ -62,7 +62,7 @@ fn unasked(
     Some((level, message, None))
 }
 
-/// Returns the problem of a sentinel that cannot be loaded: an error where its codon must not run without it, else a warning that it is left out.
+/// Returns level and message for a sentinel that cannot be loaded: an error if its codon must not run without it, else a warning that it is left out.
 #[must_use]
 pub fn unloaded(config: &SentinelConfig, entry: &SentinelEntry, why: &str) -> (Severity, String) {
     let id = &config.id;
@@ -87,6 +87,7 @@ fn uncounted(
         return None;
     }
     let endpoint = ModelEndpoint::of(config, variable);
+    // At an address of its own, the server may not report costs as the provider does.
     let is_elsewhere = config.endpoint.as_ref().is_some_and(|own| own.base_url.is_some());
     if !is_elsewhere && endpoint.as_ref().is_ok_and(|endpoint| endpoint.reports_cost) {
         return None;

@@ -9,7 +9,7 @@ pub(super) struct EventData {
 }
 
 impl EventData {
-    /// Whether the data of this event can have something at `path`.
+    /// Whether the data of this event can have a value at `path`, which may also stop at an object or lead into a `.**`.
     pub(super) fn can_have(&self, path: &str) -> bool {
         self.paths
             .split(' ')

@@ -40,6 +40,7 @@ impl<'p> SentinelFile<'p> {
             return reference(reader, node);
         }
         checked(|path| {
+            // An absolute or empty path stays as it is, so that it is refused: after the folder it would look valid.
             let from_hank = match path.starts_with('/') || path.is_empty() {
                 true => path.to_owned(),
                 false => format!("{}/{path}", self.folder),

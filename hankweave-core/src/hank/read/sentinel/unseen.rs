@@ -45,8 +45,10 @@ fn is_unseen(name: &str, at_root: bool) -> bool {
     name == "node_modules" || is_excluded(name.as_bytes(), at_root)
 }
 
-/// Whether a regular expression without alternatives contains the whole name of an unseen folder.
+/// Whether a regular expression contains the whole name of an unseen folder, between slashes. Expressions with `|`, `(`, `[`, `?` or `*` are
+/// not judged, apart from `(^|/)` and `(?:^|/)`.
 fn has_unseen_name(expression: &str) -> bool {
+    // The start of a path counts as a slash.
     let plain = expression.replace("(^|/)", "/").replace("(?:^|/)", "/");
     let plain = plain
         .strip_prefix('^')
