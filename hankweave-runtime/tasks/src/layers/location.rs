@@ -111,8 +111,8 @@ impl TaskLayers {
 }
 
 impl TaskFiles {
-    /// Returns the other folder in which an attempt has worked that is later than these files. `None` if these files are the newest, or if a pull has
-    /// copied the newest files here. Blocks.
+    /// Returns the other folder in which a later attempt has worked than the one that wrote these files. `None` if these files are the newest, or if a pull
+    /// has copied the newest files here. Blocks.
     #[must_use]
     pub fn went_on_in(&self, row: &TaskRow) -> Option<FilesLocation> {
         let location = FilesLocation::of(&row.record)?;
@@ -130,7 +130,8 @@ impl TaskFiles {
         Some(location)
     }
 
-    /// Whether a pull has copied a record of runs into these files after the last step of the task, which is not running.
+    /// Whether a pull has copied a record of runs into these files after the last step of the task. False while the task runs: its attempt can go on after
+    /// the pull.
     fn is_pulled_since(&self, row: &TaskRow) -> bool {
         let dir = ExecutionDir::new(self.path().join(WORKSPACE));
         let remote = hankweave_remote::remembered(&*self.layers.world.disk, &dir);
