@@ -124,7 +124,7 @@ impl TaskExecution {
         end.since(self.started_at).saturating_sub(suspended)
     }
 
-    /// Adds a line between the start and the end of the attempt: the end of a codon, or a suspension.
+    /// Adds to the attempt what a log line between its start and its end reports: the end of a codon, or a suspension.
     fn take_line(&mut self, data: &Value) {
         let suspended = data[SUSPENDED_MS].as_u64().unwrap_or(0);
         self.suspended_ms = self.suspended_ms.saturating_add(suspended);

@@ -212,7 +212,7 @@ impl TaskFiles {
                 .max(in_state.cost.saturating_sub(in_state.last_attempt_cost)),
             (false, _) => cost,
         };
-        // Once this attempt has spent something, the newest run is its own.
+        // If this attempt has spent something, the newest run counts as its own.
         let has_spent = cost > before;
         let is_of_newest = has_spent && recorded.is_some_and(|recorded| recorded.newest_is_lower_bound);
         TaskCost {

@@ -111,8 +111,8 @@ impl TaskLayers {
 }
 
 impl TaskFiles {
-    /// Returns the other folder in which a later attempt has worked than the one that wrote these files. `None` if these files are the newest, or if a pull
-    /// has copied the newest files here. Blocks.
+    /// Returns the other folder in which an attempt has worked after the one that wrote these files. `None` if these files are the newest, or if a pull has
+    /// copied the newest files here. Blocks.
     #[must_use]
     pub fn went_on_in(&self, row: &TaskRow) -> Option<FilesLocation> {
         let location = FilesLocation::of(&row.record)?;

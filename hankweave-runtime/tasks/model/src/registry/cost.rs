@@ -88,7 +88,8 @@ impl TaskCost {
         }
     }
 
-    /// Returns the amounts for people, the sum first: `$1.3500, of which the last attempt $0.4500`. A single attempt has no second amount.
+    /// Returns the amounts for people, the sum first: `$1.3500, of which the last attempt $0.4500`. A single attempt has no second amount. If the sum
+    /// is over its budget, `; the last attempt $0.4500` follows, because `of which` would refer to the overrun.
     #[must_use]
     pub fn in_words(self) -> String {
         let last = self
