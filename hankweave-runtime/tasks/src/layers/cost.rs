@@ -98,11 +98,11 @@ impl TaskFiles {
     pub(crate) fn split_cost(&self, earlier: usize) -> Option<SplitCost> {
         let state = self.record()?;
         // Runs are listed newest first.
-        let own = state.runs.len().saturating_sub(earlier);
+        let attempt_runs = state.runs.len().saturating_sub(earlier);
         let runs = || state.runs.iter().map(|run| &**run);
         Some(SplitCost {
-            earlier: RecordedCost::of(runs().skip(own)),
-            attempt: RecordedCost::of(runs().take(own)),
+            earlier: RecordedCost::of(runs().skip(attempt_runs)),
+            attempt: RecordedCost::of(runs().take(attempt_runs)),
         })
     }
 
@@ -197,16 +197,16 @@ impl TaskFiles {
             earlier.cost.max(before.spend) + spend.saturating_sub(before.spend)
         });
         // Only this attempt's own runs: the run of a suspended earlier worker may spend after this attempt has started.
-        let own = recorded_before.and_then(|before| self.split_cost(before.runs?));
-        let own = own.map(|split| split.attempt.spend.max(in_state.last_attempt_cost));
+        let own_runs = recorded_before.and_then(|before| self.split_cost(before.runs?));
+        let own_cost = own_runs.map(|split| split.attempt.spend.max(in_state.last_attempt_cost));
         let cost = earlier.cost.max(in_state.cost).max(by_record);
         let is_open = recorded.is_none_or(|recorded| recorded.is_open);
         let is_lower_bound =
             in_state.cost_is_lower_bound || recorded.is_none_or(|recorded| recorded.is_lower_bound);
         // Cost of the earlier attempts. Those that lost their workers may have spent amounts unknown to the registry. Until this attempt writes into
         // the state, the total cost counts as theirs.
-        let before = match (is_here, own) {
-            (true, Some(own)) => cost.saturating_sub(own),
+        let before = match (is_here, own_cost) {
+            (true, Some(own_cost)) => cost.saturating_sub(own_cost),
             (true, None) => earlier
                 .cost
                 .max(in_state.cost.saturating_sub(in_state.last_attempt_cost)),

@@ -117,13 +117,13 @@ impl TaskFiles {
     pub fn went_on_in(&self, row: &TaskRow) -> Option<FilesLocation> {
         let location = FilesLocation::of(&row.record)?;
         let state = self.load_state().ok()??;
-        let own = state.data.get("attempt")?.as_u64()?;
+        let attempt_here = state.data.get("attempt")?.as_u64()?;
         let attempt = serde_json::to_value(&row.record).ok()?["attempt"].as_u64()?;
         // A pending task has the number of its next attempt.
         let newest = attempt.saturating_sub(u64::from(row.record.status() == TaskStatus::Pending));
         // An attempt after an approval has the number of the attempt before it, and only its token is later.
-        let is_later = own < newest
-            || (own == newest && state.fencing_token.is_some_and(|known| known < row.fencing_token));
+        let is_later = attempt_here < newest
+            || (attempt_here == newest && state.fencing_token.is_some_and(|known| known < row.fencing_token));
         if !is_later || location == self.layers.location() || self.is_pulled_since(row) {
             return None;
         }
