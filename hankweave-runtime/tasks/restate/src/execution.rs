@@ -202,7 +202,7 @@ impl RestateExecution {
         self.end_worker().await
     }
 
-    /// Writes the recorded state of an ended task into its files. Its worker may have been lost before doing so.
+    /// Writes the recorded status and log lines of an ended task into its files. Its worker may have been lost before doing so.
     pub(crate) async fn finish(&mut self, kept: &RestateTask) -> Result<(), Interrupted> {
         self.end_worker().await?;
         let recorded = Memory::holding(self.engine.world.clock.clone(), &kept.task, kept.log.clone());

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 /// Silence after which a ping is sent, and time limit of its answer. After both, the connection and its executions end, and Restate may give them to
-/// another worker. Together they are less than the minute for which that worker's run waits for the directory (TASK-58).
+/// another worker. Both times together are less than the minute for which that worker's run waits for the directory (TASK-58).
 const SILENCE: Duration = Duration::from_secs(20);
 
 /// Pause when the system refuses further connections.

@@ -48,7 +48,7 @@ pub struct TaskPatch {
     /// Notes of the owner, replaced as a whole.
     #[serde(default)]
     pub metadata: Patch<Map<String, Value>>,
-    /// User who permits a start anew in any folder, without the task's files; `None` changes nothing.
+    /// User who permits a start anew in any folder, without the task's files; `None` keeps an earlier permission.
     #[serde(skip)]
     pub anew_by: Option<String>,
     /// Cost of the attempts before the one that starts anew now; `None` keeps the stored one.
