@@ -132,6 +132,7 @@ impl MemoryState {
     }
 
     fn put(&mut self, row: &TaskRow, lease_now: Timestamp) {
+        // A request to cancel keeps the version, and so the time from which an orphan counts as unchanged.
         let known = self.tasks.get(row.id());
         if known.is_none_or(|known| known.version != row.version) {
             self.changed.insert(row.id().clone(), lease_now);
@@ -225,9 +226,9 @@ impl Tx for MemoryTx<'_> {
         let state = &self.state;
         let is_wanted = |id: &TaskId| {
             let of_owner = |row: &TaskRow| owner.is_none_or(|owner| row.record.owner() == owner);
-            let is_due = |row: &TaskRow| row.after.iter().all(|id| state.has_completed(id) == Some(true));
+            let may_start = |row: &TaskRow| row.after.iter().all(|id| state.has_completed(id) == Some(true));
             let row = state.tasks.get(id);
-            row.is_some_and(|row| of_owner(row) && is_due(row)) && !state.is_held(id, self.lease_now)
+            row.is_some_and(|row| of_owner(row) && may_start(row)) && !state.is_held(id, self.lease_now)
         };
         let ids = state.pending.iter().map(|(_, _, id)| id);
         Ok(ids

@@ -22,7 +22,10 @@ pub async fn publish(
     token: Option<u64>,
 ) -> Result<u64, LayerError> {
     let logged = files.run(TaskFiles::log_seqs).await?;
-    let without_gap = (1..).zip(&logged).take_while(|(due, seq)| due == *seq).count();
+    let without_gap = (1..)
+        .zip(&logged)
+        .take_while(|(expected, seq)| expected == *seq)
+        .count();
     let lines = coordinator
         .log_lines(row.id().clone(), without_gap as u64)
         .await?;
@@ -35,6 +38,7 @@ pub async fn publish(
             if stored.is_none_or(|state| state.status != status) {
                 files.update_state(token, |state| {
                     state.status = status;
+                    // A lost worker may have left the codon that was running.
                     if status != TaskStatus::Running
                         && let Some(codon) = state.data.get_mut("running")
                     {

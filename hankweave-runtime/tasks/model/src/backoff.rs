@@ -27,11 +27,11 @@ impl Tries {
         }
     }
 
-    /// Returns the delay after `made` failed attempts; `None` after the last one.
+    /// Returns the delay after `failed` attempts: 100 ms, then twice as long each time, at most a second. `None` if no attempt is left.
     #[must_use]
-    pub fn wait_after(self, made: u32) -> Option<Duration> {
-        let doublings = made.saturating_sub(1).min(4);
-        (made < self.0).then(|| Duration::from_millis((100 << doublings).min(1000)))
+    pub fn wait_after(self, failed: u32) -> Option<Duration> {
+        let doublings = failed.saturating_sub(1).min(4);
+        (failed < self.0).then(|| Duration::from_millis((100 << doublings).min(1000)))
     }
 }
 

@@ -75,7 +75,7 @@ pub struct TaskCheckpointManifest {
     pub files: Vec<String>,
     /// SHA-256 of each file, in 64 lower-case hexadecimal digits.
     pub checksums: BTreeMap<String, String>,
-    /// Version of the saved state.
+    /// Version of the saved state, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_version: Option<u64>,
 }

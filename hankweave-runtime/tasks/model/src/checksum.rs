@@ -12,8 +12,8 @@ use crate::error::TaskError;
 /// Greatest integer that every JSON reader keeps exactly.
 const GREATEST: u64 = (1 << 53) - 1;
 
-/// Parses an object exactly as its writer meant it, or returns an error (TASK-15). Text that is to be sealed must be read by this function,
-/// because a [`Value`] can no longer distinguish an integer that was rounded from a number with an exponent.
+/// Parses an object exactly as its writer meant it, or returns an error (TASK-15). Text that is to be sealed must be read by this function: serde_json
+/// rounds an integer of more than 64 bits to a float, and the parsed [`Value`] no longer shows that.
 ///
 /// # Errors
 ///

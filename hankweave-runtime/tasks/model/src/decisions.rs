@@ -58,7 +58,7 @@ impl AgentDecision {
         let (reasoning, metadata) = match line_start(rest, METADATA) {
             None => (rest, None),
             Some(at) => {
-                // Text after the line is a note of a user.
+                // Text after the line is a note of a user. Some writers put the data between backticks.
                 let line = rest[at + METADATA.len()..].lines().next().unwrap_or_default();
                 let data = line.trim().trim_matches('`');
                 (&rest[..at], Some(serde_json::from_str(data).ok()?))

@@ -24,7 +24,8 @@ const fn is_zero(number: &u64) -> bool {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskExecution {
-    /// Number in the registry. It counts resumed and requeued tasks, not starts: two attempts with an approval between them have one number.
+    /// Number of the attempt in the registry: 1, and one more after each resume or requeue. A start after an approval keeps the number, so two attempts can
+    /// have the same one.
     pub attempt: u32,
     /// Worker or agent of the attempt.
     pub agent_id: String,
@@ -39,7 +40,7 @@ pub struct TaskExecution {
     pub status: String,
     /// Error, if it failed.
     pub error: Option<String>,
-    /// Whether the task was requeued at once, which is not a failure.
+    /// Whether the step that ended the attempt also requeued the task. The attempt then does not count as failed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub requeued: bool,
     /// Cost, in US dollars; `None` while it continues, and when no worker noted it.
@@ -54,7 +55,7 @@ pub struct TaskExecution {
     /// Codons that ended in the attempt, oldest first; none if their log is on another machine.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub codons: Vec<Value>,
-    /// Number of its first log line.
+    /// Number of its first log line in the registry, by which [`with_codons`] recognizes the attempt; `None` for a line without a number.
     #[serde(skip)]
     line: Option<u64>,
 }
@@ -123,7 +124,7 @@ impl TaskExecution {
         end.since(self.started_at).saturating_sub(suspended)
     }
 
-    /// Adds a line between the start and the end of the attempt: the end of a codon, or a suspension.
+    /// Adds to the attempt what a log line between its start and its end reports: the end of a codon, or a suspension.
     fn take_line(&mut self, data: &Value) {
         let suspended = data[SUSPENDED_MS].as_u64().unwrap_or(0);
         self.suspended_ms = self.suspended_ms.saturating_add(suspended);
@@ -163,7 +164,7 @@ impl<'c> LoggedCodon<'c> {
     }
 }
 
-/// Adds to attempts the codons in a log on this machine. The registry's own log has none.
+/// Adds codons and suspensions to `attempts`, which come from the registry's log lines. Only `log`, the task's log file on this machine, has them.
 #[must_use]
 pub fn with_codons(mut attempts: Vec<TaskExecution>, log: &[LogEntry]) -> Vec<TaskExecution> {
     for logged in executions(log) {

@@ -140,7 +140,7 @@ impl<H> Default for Hooks<H> {
 }
 
 impl<H> Hooks<H> {
-    /// Registers a hook. Hooks that are already running were taken from [`at`](Self::at) earlier, so the new one runs from the next time on.
+    /// Registers a hook. A step that already runs its hooks has got their list from [`at`](Self::at), so the new hook first runs at the next step.
     pub fn register(&mut self, point: HookPoint, priority: i64, policy: HookPolicy, run: H) -> HookId {
         let id = HookId(self.next);
         self.next += 1;

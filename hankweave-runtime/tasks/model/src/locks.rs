@@ -14,7 +14,7 @@ use crate::resource::{Holder, LockDemand, LockGrant, Resource};
 /// All locks of a registry. Every method is one atomic step.
 #[derive(Debug, Clone, Default)]
 pub struct LockTable {
-    /// Resources with a holder, including those whose locks have expired since the last check.
+    /// Resources with a holder, including those whose locks have expired and are not removed yet.
     resources: HashMap<Arc<str>, Resource>,
     /// Names of each holder's resources, in byte order, which is the lock order.
     by_holder: HashMap<Holder, BTreeSet<Arc<str>>>,
@@ -222,7 +222,7 @@ impl LockTable {
         })
     }
 
-    /// Lists all grants by resource name, in byte order, including those that have expired since the last check.
+    /// Lists all grants by resource name, in byte order, including expired ones that are not removed yet.
     #[must_use]
     pub fn held(&self) -> Vec<(&str, &LockGrant)> {
         let each = self.resources.iter();

@@ -79,11 +79,11 @@ pub struct LockDemand<'a> {
 /// Holders of one resource. Every method is one step, which the caller must make atomic.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resource {
-    /// Grants, including those that have expired since the last check.
+    /// Grants, including expired ones that are not removed yet.
     pub held: Vec<LockGrant>,
     /// Number of commits.
     pub version: u64,
-    /// Highest token under which a write was made.
+    /// Highest token under which a write was made. Exclusive holders with earlier tokens can no longer write.
     pub written: u64,
 }
 

@@ -34,7 +34,7 @@ pub enum RegisterError {
 }
 
 /// Registers the workers at `address`, which Restate must be able to reach, with its admin interface at `admin`. Registering again is allowed.
-/// Restate asks the workers which services they have before this returns.
+/// Restate asks the workers which services they have before this returns, so they must be serving already.
 ///
 /// # Errors
 ///

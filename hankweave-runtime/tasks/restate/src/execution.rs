@@ -177,7 +177,7 @@ impl RestateExecution {
         Ok(())
     }
 
-    /// Returns why a worker has ended though the task has not. Restate calls again, later when the remote does not answer (TASK-119).
+    /// Returns why a worker has ended though the task has not. Restate then retries by its own policy (TASK-119).
     fn why_ended(&self, kept: &RestateTask) -> Interrupted {
         match (self.engine.shutdown.cause(), kept.not_fetched()) {
             (Some(_), _) => Interrupted::Stopping,
@@ -202,7 +202,7 @@ impl RestateExecution {
         self.end_worker().await
     }
 
-    /// Writes the files of a task that has ended as it is recorded, also if its worker was lost before writing them.
+    /// Writes the recorded status and log lines of an ended task into its files. Its worker may have been lost before doing so.
     pub(crate) async fn finish(&mut self, kept: &RestateTask) -> Result<(), Interrupted> {
         self.end_worker().await?;
         let recorded = Memory::holding(self.engine.world.clock.clone(), &kept.task, kept.log.clone());

@@ -18,7 +18,7 @@ pub(crate) struct RestateTask {
     pub(crate) log: Vec<LogEntry>,
     /// Completed codons, in the order of their recording.
     pub(crate) codons: Vec<CompletedCodon>,
-    /// Id of the last invocation of `run` for the task.
+    /// Id of the last invocation of `run` for the task: `cancel` sends its signal to it, and `attach` waits for it.
     pub(crate) invocation: String,
 }
 

@@ -1,9 +1,9 @@
-//! Workers whose tasks are stored in [Restate](https://restate.dev) in place of a registry. An execution is a virtual object
-//! (Restate's name for a stored value with handlers, of which one at a time may change the value), whose key is the id of the task. Each step and each
-//! codon is a durable step of the object (TASK-86 to TASK-89).
+//! Workers whose tasks are stored in [Restate](https://restate.dev) in place of a registry. Each task is a virtual object, Restate's name for a stored
+//! value with handlers. Only one handler at a time may change the value. The key of the object is the id of the task. Each step of the task and each
+//! completed codon is a durable step of the object (TASK-86 to TASK-89).
 //!
-//! Restate calls the workers. It gives each execution to one of them, and to another one if the first no longer exists. Inside an execution runs the
-//! usual [`Worker`], on a coordinator that has only this task.
+//! Restate calls the workers. It gives the execution of a task to one of them, and to another one if the first no longer exists. Inside an execution runs
+//! the usual [`Worker`], on a coordinator that has only this task.
 //!
 //! Comments cite the rules of [docs/rules](https://github.com/hankweave/hankweave/tree/main/docs/rules) by ids such as `STATE-12`.
 //!
@@ -34,13 +34,13 @@ use tokio::net::TcpListener;
 pub use deployment::{RegisterError, register};
 pub use engine::RestateEngine;
 
-/// Time for executions, beyond the grace of their runs, to report to Restate that they continue elsewhere.
+/// Time for executions to report to Restate that another worker must continue them. It follows the grace of their runs.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Additional time for executions to push their runs to a remote.
 const CARRYING: Duration = Duration::from_secs(60);
 
-/// Serves Restate until asked to stop. Then runs are stopped in order, and Restate gives their tasks to another worker.
+/// Serves Restate until asked to stop. Then asks the runs to stop, and kills those that outlast their grace. Restate gives their tasks to another worker.
 pub async fn serve(engine: RestateEngine, listener: TcpListener, shutdown: &Shutdown) {
     let carrying = engine
         .options

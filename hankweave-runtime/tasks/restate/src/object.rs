@@ -162,7 +162,7 @@ impl HankweaveTask {
     async fn attach(&self, ctx: SharedObjectContext<'_>) -> HandlerResult<Json<RestateTask>> {
         let kept = known(ctx.get(KEPT).await?, ctx.key())?;
         if !kept.has_ended() {
-            // The outcome of the invocation is not needed: `show` returns the task with it.
+            // Its result and its error are ignored: `show` returns the task, which has the outcome.
             let _ = ctx
                 .invocation_handle(kept.invocation)
                 .attach::<Json<Value>>()

@@ -11,8 +11,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// Silence after which a ping is sent, and time limit of its answer. After both, Restate counts as lost and another worker may get its executions.
-/// Our runs end before another run gives up waiting for their directories (TASK-58).
+/// Silence after which a ping is sent, and time limit of its answer. After both, the connection and its executions end, and Restate may give them to
+/// another worker. Both times together are less than the minute for which that worker's run waits for the directory (TASK-58).
 const SILENCE: Duration = Duration::from_secs(20);
 
 /// Pause when the system refuses further connections.

@@ -86,13 +86,14 @@ pub trait Coordinator: Send + Sync + fmt::Debug {
     /// Returns a task's log lines after number `after_seq`, in order (TASK-21). They are stored until the task is deleted.
     fn log_lines(&self, id: TaskId, after_seq: u64) -> CoordinatorFuture<'_, Vec<LogEntry>>;
 
-    /// Returns up to `limit` tasks with log lines that are not known to be written.
+    /// Returns up to `limit` tasks whose log files may lack lines of the registry.
     fn unwritten(&self, limit: u32) -> CoordinatorFuture<'_, Vec<TaskRow>>;
 
-    /// Notes that a task's log lines up to number `seq` are written.
+    /// Notes that a task's log lines up to number `seq` are in its log file.
     fn mark_written(&self, id: TaskId, seq: u64) -> CoordinatorFuture<'_, ()>;
 
-    /// Claims the oldest pending task without a holder, with an exclusive lock for the caller; `None` if there is none.
+    /// Claims a pending task without a holder, with an exclusive lock for the caller: of those whose earlier tasks have completed, the one of highest
+    /// priority, the oldest first. `None` if there is none.
     fn claim(&self, claim: Claim) -> CoordinatorFuture<'_, Option<Claimed>>;
 
     /// Returns running tasks without a holder that were unchanged for longer than `unchanged_for`, or that are to be cancelled (TASK-24).
@@ -127,7 +128,7 @@ pub trait Coordinator: Send + Sync + fmt::Debug {
     /// Returns [`TaskError::StaleToken`] or [`TaskError::VersionConflict`].
     fn commit(&self, commit: CommitRequest) -> CoordinatorFuture<'_, u64>;
 
-    /// Returns a resource with its holders, including those whose locks have expired since the last check.
+    /// Returns a resource with its holders, including those whose locks have expired and are not removed yet.
     fn resource(&self, name: String) -> CoordinatorFuture<'_, Resource>;
 
     /// Lists all locks in the byte order of their names, without the presences of workers.

@@ -1,6 +1,6 @@
 //! Time of leases on one machine (TASK-100).
 //!
-//! Users and the network set the wall clock, and a lease that followed it would end while its holder works. So leases follow the time since the
+//! Users and the network set the wall clock, and a lease that followed it could end while its holder works. So leases follow the time since the
 //! machine's start, which is the same for all its processes. The registry stores the start as a point in lease time, chosen
 //! so that lease time never goes back after a reboot, and old leases and orphans keep their order.
 

@@ -74,7 +74,7 @@ pub(crate) struct ReadSet<'a> {
     pub(crate) task: Option<&'a TaskId>,
     /// Whether to read also the time of the task's deletion.
     pub(crate) deleted: bool,
-    /// Holder whose first resource after this one in lock order is read.
+    /// Holder whose lock order is to be checked: its first resource after the one that is read is read too.
     pub(crate) holder: Option<&'a Holder>,
     /// Whether to get a new token.
     pub(crate) token: bool,
@@ -86,7 +86,7 @@ pub(crate) struct ResourceView {
     pub(crate) resource: Resource,
     pub(crate) task: Option<TaskRow>,
     pub(crate) deleted_at: Option<Timestamp>,
-    /// First resource of `ReadSet::holder` after this one; `None` also if the holder has this one.
+    /// First resource of `ReadSet::holder` after `resource` in lock order; `None` also if the holder has `resource` itself.
     pub(crate) later_resource: Option<String>,
     pub(crate) token: u64,
 }

@@ -50,8 +50,8 @@ async fn existing_task<T: Tx>(tx: &mut T, id: &TaskId, name: &str) -> TxResult<(
     Ok((view.resource, view.task.ok_or_else(|| not_found(id))?))
 }
 
-/// Checks the tasks after which a new task comes; the inner error is the reason for a refusal: such a task never existed, or was deleted before it had
-/// completed. The ids in `created` are created by this transaction.
+/// Checks the earlier tasks, after which a new task comes. The inner error is the reason for a refusal: an earlier task never existed, or was deleted
+/// before it had completed. Tasks in `created` are created by this transaction and need no check.
 async fn check_earlier<T: Tx>(
     tx: &mut T,
     task: &NewTask,
@@ -120,9 +120,10 @@ const NAMED: usize = 5;
 
 /// Returns which of `all` ids cannot be used, with the reason if it is a single one; `None` if all can be used.
 fn taken_words(taken: &[(&str, String)], all: usize) -> Option<String> {
-    if let [] | [_] = taken {
-        let (id, reason) = taken.first()?;
-        return Some(format!("`{id}`: {reason}"));
+    match taken {
+        [] => return None,
+        [(id, reason)] => return Some(format!("`{id}`: {reason}")),
+        _ => {}
     }
     let named: Vec<String> = taken
         .iter()

@@ -77,6 +77,7 @@ impl TaskFiles {
             let files = self.current_files(folder)?;
             let checkpoints = enter_or_make(folder, CHECKPOINTS).map_err(self.save_error(CHECKPOINTS))?;
             let names = checkpoints.names().map_err(self.load_error(CHECKPOINTS))?;
+            // Folders of invalid checkpoints count too: their names are in use.
             let newest = names
                 .iter()
                 .filter_map(|name| CheckpointId::parse(name.to_str()?).ok())
@@ -212,6 +213,7 @@ impl TaskFiles {
         let folder = enter(&*checkpoints, &id.to_string()).map_err(self.load_error(CHECKPOINTS))?;
         let folder = folder.ok_or_else(not_found)?;
         let bytes = read(&*folder, MANIFEST).map_err(self.load_error(CHECKPOINTS))?;
+        // A missing manifest is read like an empty one, which is corrupt.
         let manifest =
             TaskCheckpointManifest::read(id, self.id.as_str(), bytes.as_deref().unwrap_or_default())?;
         let mut files = BTreeMap::new();

@@ -55,6 +55,7 @@ impl TaskFiles {
         Ok(packed)
     }
 
+    /// Whether the state of the checkpoint is packed. Every checkpoint has a state.
     fn is_packed(&self, id: CheckpointId) -> Result<bool, LayerError> {
         let Some(folder) = self.open()? else {
             // Without a folder there is nothing to pack.

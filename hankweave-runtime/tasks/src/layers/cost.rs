@@ -1,4 +1,4 @@
-//! Cost of a task so far, computed in one way for every reader (TASK-121) from three sources, of which each may lack something:
+//! Cost of a task so far, computed in one way for every reader (TASK-121) from three sources, each of which may lack something:
 //!
 //! - the registry, which gets the cost when an attempt ends ([`TaskCost::of`]);
 //! - the data in state.json, which a worker updates during its attempt ([`TaskCost::of_data`]);
@@ -67,6 +67,7 @@ pub(crate) struct SplitCost {
 impl TaskFiles {
     /// Returns the recorded cost of all runs; `None` if there is no readable record. Blocks.
     pub(crate) fn recorded_cost(&self) -> Option<RecordedCost> {
+        // Without earlier runs, all runs count as those of the attempt.
         Some(self.split_cost(0)?.attempt)
     }
 
@@ -97,11 +98,11 @@ impl TaskFiles {
     pub(crate) fn split_cost(&self, earlier: usize) -> Option<SplitCost> {
         let state = self.record()?;
         // Runs are listed newest first.
-        let own = state.runs.len().saturating_sub(earlier);
+        let attempt_runs = state.runs.len().saturating_sub(earlier);
         let runs = || state.runs.iter().map(|run| &**run);
         Some(SplitCost {
-            earlier: RecordedCost::of(runs().skip(own)),
-            attempt: RecordedCost::of(runs().take(own)),
+            earlier: RecordedCost::of(runs().skip(attempt_runs)),
+            attempt: RecordedCost::of(runs().take(attempt_runs)),
         })
     }
 
@@ -110,35 +111,36 @@ impl TaskFiles {
     #[must_use]
     pub fn cost(&self, row: &TaskRow) -> Option<TaskCost> {
         let noted = TaskCost::of(&row.record);
-        let went_on = self.went_on_in(row).is_some();
+        let is_elsewhere = self.went_on_in(row).is_some();
         match &row.record {
             TaskRecord::Running(running) if !running.by_hand => {
                 let earlier = noted.unwrap_or_default();
                 let attempt = running.attempt.number();
-                Some(match went_on {
+                Some(match is_elsewhere {
+                    // These files do not show what the attempt elsewhere has spent.
                     true => TaskCost {
                         last_attempt_cost: Usd::ZERO,
                         last_attempt_cost_is_lower_bound: true,
                         cost_is_lower_bound: true,
-                        ..self.at_least_recorded(self.without_own(earlier, attempt), None, went_on)
+                        ..self.at_least_recorded(self.without_own(earlier, attempt), None, is_elsewhere)
                     },
                     false => self.running_cost(row.fencing_token, attempt, earlier),
                 })
             }
             record => {
                 let has_ended = matches!(record, TaskRecord::Completed(_) | TaskRecord::Deleted(_));
-                // A run after the task's end was started by a user.
-                let until = (has_ended && !went_on).then_some(row.updated_at);
+                // A run after the task's end was started by a user, and is no part of the task.
+                let until = (has_ended && !is_elsewhere).then_some(row.updated_at);
                 noted.map(|noted| match noted.cost_is_lower_bound {
-                    true => self.at_least_recorded(noted, until, went_on),
+                    true => self.at_least_recorded(noted, until, is_elsewhere),
                     false => noted,
                 })
             }
         }
     }
 
-    /// Returns the noted cost while this `attempt` works elsewhere. The noted last attempt is the one before it; if that attempt worked with these
-    /// files, its cost was not paid elsewhere, and is set to zero. Blocks.
+    /// Returns the noted cost for [`at_least_recorded`](Self::at_least_recorded), while this `attempt` works elsewhere. The noted last attempt is then the
+    /// one before it. If that one worked with these files, it is among the recorded attempts: with a cost of zero it is not subtracted from theirs. Blocks.
     fn without_own(&self, noted: TaskCost, attempt: u32) -> TaskCost {
         let state = self.load_state().ok().flatten();
         let attempt_here = state.and_then(|state| state.data.get("attempt")?.as_u64());
@@ -152,24 +154,24 @@ impl TaskFiles {
     }
 
     /// Adds to the cost the amount that an attempt spent before it lost its worker, in runs that started no later than `until`. The registry cannot
-    /// know this amount: it is the recorded spend that exceeds the `known` cost of the recorded attempts. If the task `went_on` elsewhere, the recorded
-    /// attempts are those before its last attempt, or before it started anew.
-    fn at_least_recorded(&self, noted: TaskCost, until: Option<Timestamp>, went_on: bool) -> TaskCost {
+    /// know this amount: it is the recorded spend that exceeds the `known` cost of the recorded attempts. If the task went on elsewhere (`is_elsewhere`), the
+    /// recorded attempts are those before its last attempt, or before it started anew.
+    fn at_least_recorded(&self, noted: TaskCost, until: Option<Timestamp>, is_elsewhere: bool) -> TaskCost {
         let spend = self.spend_until(until).unwrap_or(Usd::ZERO);
-        let known = match (went_on, noted.before_anew) {
+        let known = match (is_elsewhere, noted.before_anew) {
             (true, Some(before)) => before,
             (true, None) => noted.cost.saturating_sub(noted.last_attempt_cost),
             (false, before) => noted.cost.saturating_sub(before.unwrap_or_default()),
         };
         let more = spend.saturating_sub(known);
-        let is_spent_by_last = noted.last_attempt_cost_is_lower_bound && !went_on;
+        let is_spent_by_last = noted.last_attempt_cost_is_lower_bound && !is_elsewhere;
         TaskCost {
             cost: noted.cost + more,
             last_attempt_cost: match is_spent_by_last {
                 true => noted.last_attempt_cost + more,
                 false => noted.last_attempt_cost,
             },
-            before_anew: match went_on {
+            before_anew: match is_elsewhere {
                 true => noted.before_anew.map(|before| before + more),
                 false => noted.before_anew,
             },
@@ -195,21 +197,22 @@ impl TaskFiles {
             earlier.cost.max(before.spend) + spend.saturating_sub(before.spend)
         });
         // Only this attempt's own runs: the run of a suspended earlier worker may spend after this attempt has started.
-        let own = recorded_before.and_then(|before| self.split_cost(before.runs?));
-        let own = own.map(|split| split.attempt.spend.max(in_state.last_attempt_cost));
+        let own_runs = recorded_before.and_then(|before| self.split_cost(before.runs?));
+        let own_cost = own_runs.map(|split| split.attempt.spend.max(in_state.last_attempt_cost));
         let cost = earlier.cost.max(in_state.cost).max(by_record);
         let is_open = recorded.is_none_or(|recorded| recorded.is_open);
         let is_lower_bound =
             in_state.cost_is_lower_bound || recorded.is_none_or(|recorded| recorded.is_lower_bound);
         // Cost of the earlier attempts. Those that lost their workers may have spent amounts unknown to the registry. Until this attempt writes into
-        // the state, they have the total cost.
-        let before = match (is_here, own) {
-            (true, Some(own)) => cost.saturating_sub(own),
+        // the state, the total cost counts as theirs.
+        let before = match (is_here, own_cost) {
+            (true, Some(own_cost)) => cost.saturating_sub(own_cost),
             (true, None) => earlier
                 .cost
                 .max(in_state.cost.saturating_sub(in_state.last_attempt_cost)),
             (false, _) => cost,
         };
+        // If this attempt has spent something, the newest run counts as its own.
         let has_spent = cost > before;
         let is_of_newest = has_spent && recorded.is_some_and(|recorded| recorded.newest_is_lower_bound);
         TaskCost {

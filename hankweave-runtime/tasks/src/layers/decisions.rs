@@ -23,7 +23,7 @@ pub const WORKSPACE: &str = "workspace";
 /// File of agents' decisions in the workspace, one JSON object per line.
 pub const SAID: &str = "decisions.jsonl";
 
-/// Number of bytes of [`SAID`] that are read.
+/// Number of bytes of [`SAID`] that are read at most. Agents write the file, so nothing else limits it.
 const MOST: u64 = 1 << 20;
 
 /// Decision as an agent writes it; `agent` and `timestamp` may be absent.

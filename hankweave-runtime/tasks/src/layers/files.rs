@@ -116,7 +116,7 @@ impl TaskLayers {
 pub struct TaskFiles {
     pub(super) layers: TaskLayers,
     pub(super) id: Arc<TaskId>,
-    /// Creation time of the task in its registry, by which files of another task are refused; `None` if the registry is not known.
+    /// Creation time of the task in its registry. Files of a task with another time are refused; `None` accepts all files.
     pub(super) created_at: Option<Timestamp>,
 }
 

@@ -111,26 +111,27 @@ impl TaskLayers {
 }
 
 impl TaskFiles {
-    /// Returns the other folder in which an attempt has worked that is later than these files. `None` if these files are the newest, or if a pull has
+    /// Returns the other folder in which an attempt has worked after the one that wrote these files. `None` if these files are the newest, or if a pull has
     /// copied the newest files here. Blocks.
     #[must_use]
     pub fn went_on_in(&self, row: &TaskRow) -> Option<FilesLocation> {
         let location = FilesLocation::of(&row.record)?;
         let state = self.load_state().ok()??;
-        let own = state.data.get("attempt")?.as_u64()?;
+        let attempt_here = state.data.get("attempt")?.as_u64()?;
         let attempt = serde_json::to_value(&row.record).ok()?["attempt"].as_u64()?;
         // A pending task has the number of its next attempt.
         let newest = attempt.saturating_sub(u64::from(row.record.status() == TaskStatus::Pending));
         // An attempt after an approval has the number of the attempt before it, and only its token is later.
-        let is_later = own < newest
-            || (own == newest && state.fencing_token.is_some_and(|known| known < row.fencing_token));
+        let is_later = attempt_here < newest
+            || (attempt_here == newest && state.fencing_token.is_some_and(|known| known < row.fencing_token));
         if !is_later || location == self.layers.location() || self.is_pulled_since(row) {
             return None;
         }
         Some(location)
     }
 
-    /// Whether a pull has copied a record of runs into these files after the last step of the task, which is not running.
+    /// Whether a pull has copied a record of runs into these files after the last step of the task. False while the task runs: its attempt can go on after
+    /// the pull.
     fn is_pulled_since(&self, row: &TaskRow) -> bool {
         let dir = ExecutionDir::new(self.path().join(WORKSPACE));
         let remote = hankweave_remote::remembered(&*self.layers.world.disk, &dir);

@@ -23,7 +23,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(100);
 pub enum Durability {
     /// Whenever the system writes them.
     Buffered,
-    /// With the next sync: at a transition, at a checkpoint, or with the first call 100 ms after the lines.
+    /// With the next call of [`TaskLog::sync`], or with the first append 100 ms after the oldest line that is not durable.
     #[default]
     Batch,
     /// Before the call returns.
@@ -171,8 +171,8 @@ impl TaskLog {
         sync(&self.files, &*self.file, &mut self.unsynced_since)
     }
 
-    /// Returns the time at which [`sync`](Self::sync) must be called, unless lines are appended earlier. The owner of the log must keep this time even
-    /// during other work.
+    /// Returns the time at which the owner of the log must call [`sync`](Self::sync), even during other work. `None` if no line waits for a sync, and
+    /// always without [`Durability::Batch`].
     #[must_use]
     pub fn sync_due(&self) -> Option<Instant> {
         let since = self

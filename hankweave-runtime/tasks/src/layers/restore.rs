@@ -19,7 +19,7 @@ pub struct RestoreOptions {
     pub keep_present: bool,
     /// Status of the task in the registry; if absent, the status in the present state stays.
     pub status: Option<TaskStatus>,
-    /// Token of the lock under which the restore runs.
+    /// Token of the lock under which the restore runs; `None` without a lock, which fails for a state that was written under one.
     pub token: Option<u64>,
 }
 
@@ -104,6 +104,7 @@ impl TaskFiles {
         if let Some(name) = given {
             return Ok(CheckpointId::parse(name)?);
         }
+        // The error puts "there is no" in front of this text.
         let none = || TaskError::CheckpointNotFound {
             id: format!("checkpoint of `{}`", self.id),
         };
@@ -116,7 +117,7 @@ impl TaskFiles {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RestoredState {
     pub(super) status: TaskStatus,
-    /// Version of the replaced state.
+    /// Version of the replaced state, or of the checkpoint if that state is unreadable. The new state gets the next version.
     pub(super) version: u64,
     /// Token of the lock under which the state is written.
     pub(super) token: Option<u64>,

@@ -202,6 +202,7 @@ impl Lifecycle {
         let coordinator = &self.shared.coordinator;
         let is_own = match coordinator.task(id.clone()).await? {
             Some(row) => *row.record.created_at() == created,
+            // Files that the deletion left. The registry itself refuses the id of a deleted task.
             None => coordinator.deleted_at(id.clone()).await?.is_some(),
         };
         match is_own {
@@ -368,7 +369,7 @@ impl Lifecycle {
     }
 
     /// Starts a pending, failed or cancelled task for an agent, in one step, so that no worker can claim it in between. Runs the hooks of a start. If
-    /// these refuse, the task is unchanged; an orphan is requeued (TASK-115).
+    /// these refuse, the task is unchanged, except that an orphan has been requeued (TASK-115).
     ///
     /// # Errors
     ///
@@ -544,7 +545,7 @@ impl Lifecycle {
         }
     }
 
-    /// Returns the change of the location of the task's files by a step: each start sets it to this folder (TASK-127). With an engine, tasks store no
+    /// Returns the location of the task's files to store with a step: each start sets it to this folder (TASK-127). With an engine, tasks store no
     /// location.
     async fn files_after(&self, step: &TaskStep) -> Patch<FilesLocation> {
         let is_start = step.leads_to() == TaskStatus::Running;
@@ -574,8 +575,8 @@ impl Lifecycle {
         }
     }
 
-    /// Returns the cost of a task whose attempt ends without its worker, which alone knew the attempt's cost (TASK-121); `None` if no worker had the
-    /// task.
+    /// Returns the cost to store with a step that ends an attempt without its worker, which alone knew the attempt's cost (TASK-121). `None` for any other
+    /// step, and if nothing shows that the worker worked.
     async fn cost_of_lost(&self, row: &TaskRow, step: &TaskStep) -> Option<TaskCost> {
         let TaskRecord::Running(running) = &row.record else {
             return None;

@@ -92,7 +92,7 @@ impl TaskStep {
         }
     }
 
-    /// Whether the step ends the attempt of a worker that has ended.
+    /// Whether the step ends the attempt of a lost worker.
     pub(crate) fn ends_orphan(&self) -> bool {
         match self {
             Self::Requeue(error) => error == super::ORPHANED,
@@ -174,11 +174,11 @@ impl TaskStep {
         })
     }
 
-    /// Returns this step, or `Cancel` in its place for a lost worker's task that a user has asked to cancel: such a task is cancelled and not requeued or
-    /// failed.
+    /// Returns this step, or `Cancel` in its place if a user has asked to cancel the task: such a task is not requeued, and does not fail because its worker
+    /// was lost.
     pub(super) fn or_requested_cancel(&self, row: &TaskRow) -> &Self {
-        let is_of_lost_worker = matches!(self, Self::Requeue(_)) || self.ends_orphan();
-        match is_of_lost_worker && row.cancel_requested_at.is_some() {
+        let is_replaceable = matches!(self, Self::Requeue(_)) || self.ends_orphan();
+        match is_replaceable && row.cancel_requested_at.is_some() {
             true => &Self::Cancel,
             false => self,
         }

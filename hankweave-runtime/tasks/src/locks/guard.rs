@@ -24,7 +24,8 @@ pub struct LockGuard {
     token: u64,
     /// Time at which the guard was made.
     since: Instant,
-    /// Time of the last successful request for the lock or a renewal. By our own clock, the lease expires one lease length after it at the latest.
+    /// Time at which the lock or its last successful renewal was requested. The guard counts the lease from here. The registry counts from the later moment
+    /// of its answer, so the guard stops before another holder gets the lock.
     requested_at: Instant,
 }
 

@@ -120,8 +120,8 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// Returns the last refusal. [`TaskError::ResourceLocked`] is inside [`TaskError::TriesUsedUp`] if there were several attempts.
-    /// [`TaskError::LockOrder`], [`TaskError::LockBackendUnavailable`] and others are returned at once.
+    /// Returns the error of the last attempt, inside [`TaskError::TriesUsedUp`] if it was not the first. Only [`TaskError::ResourceLocked`] leads to another
+    /// attempt. [`TaskError::LockBackendUnavailable`] can also come from the wait between two attempts, as it is.
     ///
     /// # Cancel safety
     ///
@@ -206,7 +206,7 @@ impl Locks {
         }
     }
 
-    /// Returns the wait after this number of failed attempts; `None` after the last one.
+    /// Returns the wait after this number of failed attempts; `None` after the last one, which for an exclusive lock is the first.
     fn pause_after(&self, failed: u32, request: &LockRequest) -> Option<Duration> {
         if request.mode == LockMode::Exclusive {
             return None;

@@ -91,6 +91,7 @@ async fn listen((config, secure): &ConnectionConfig, hints: &Hints, outgoing: &N
         Ok(())
     };
     let send = async {
+        // Not synchronous: a hint need not survive a crash.
         client
             .batch_execute("SET synchronous_commit = off; LISTEN hankweave_tasks")
             .await?;

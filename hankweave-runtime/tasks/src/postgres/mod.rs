@@ -1,7 +1,8 @@
 //! Tasks and locks of many machines, in PostgreSQL (TASK-27).
 //!
 //! Every operation is one transaction. It gets a resource for itself by an advisory lock on the resource's name, which the database drops at the end
-//! of the transaction. After getting the lock it reads the database's clock. Its writes are sent together with the commit.
+//! of the transaction. After getting the lock it reads the database's clock, so that leases that expired during the wait count as expired. Its writes are
+//! sent together with the commit.
 
 mod lease;
 mod listener;

@@ -149,6 +149,7 @@ impl<'a> PostgresTx<'a> {
             }
             Err(trouble) => {
                 self.writes.clear();
+                // If the rollback fails, the transaction stays open, and the lease closes the connection.
                 if self.connection.is_open()
                     && self.connection.client().batch_execute("ROLLBACK").await.is_ok()
                 {
@@ -171,6 +172,7 @@ impl<'a> PostgresTx<'a> {
 
     /// Sends the queued writes, and then `last`: a commit, after which the transaction has ended, or nothing.
     async fn flush(&mut self, last: &'static str) -> TxResult<()> {
+        // Without a read there is no transaction, and no operation writes before it has read.
         if !self.connection.is_open() {
             return Ok(());
         }
@@ -511,8 +513,8 @@ impl Tx for PostgresTx<'_> {
             now!(),
             "))"
         );
-        // Scalar queries, so that each earlier task is looked up by its id; as joins they read the whole table.
-        const DUE: &str = "(task.after_tasks = '[]' OR NOT EXISTS (
+        // All earlier tasks have completed. Scalar queries, so that each is looked up by its id; joins would read the whole table.
+        const MAY_START: &str = "(task.after_tasks = '[]' OR NOT EXISTS (
             SELECT 1 FROM jsonb_array_elements_text(task.after_tasks::jsonb) AS earlier (task_id)
             WHERE coalesce((SELECT status FROM tasks WHERE id = task_id), (SELECT status FROM deleted WHERE id = task_id), '') <> 'completed'))";
         let limit = i64::from(limit);
@@ -521,7 +523,7 @@ impl Tx for PostgresTx<'_> {
             None => ("", values![limit]),
         };
         let sql = format!(
-            "SELECT id FROM tasks AS task WHERE status = 'pending' {condition} AND {FREE} AND {DUE}
+            "SELECT id FROM tasks AS task WHERE status = 'pending' {condition} AND {FREE} AND {MAY_START}
             ORDER BY priority DESC, created_at, id LIMIT $1"
         );
         let rows = self.query(&sql, values).await?;

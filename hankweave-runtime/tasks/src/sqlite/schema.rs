@@ -94,7 +94,7 @@ fn prepare(
     clock: Arc<dyn Clock>,
 ) -> rusqlite::Result<Result<LeaseClock, String>> {
     connection.busy_timeout(BUSY)?;
-    // The journal mode is set last, because it writes into the file, which may belong to another program.
+    // Before the journal mode, which is written into the file: a file of another program must stay unchanged.
     if let Err(reason) = migrate(connection)? {
         return Ok(Err(reason));
     }

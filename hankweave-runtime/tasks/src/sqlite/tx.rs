@@ -186,6 +186,7 @@ impl Tx for SqliteTx<'_> {
         let sql = format!(
             "SELECT {TASK} FROM tasks WHERE {condition} ORDER BY created_at DESC, id LIMIT ? OFFSET ?"
         );
+        // -1 is no limit.
         values.push(query.limit.map_or(-1, integer).into());
         values.push(integer(query.offset).into());
         self.rows(&sql, rusqlite::params_from_iter(values))
@@ -199,6 +200,7 @@ impl Tx for SqliteTx<'_> {
     }
 
     async fn put_task(&mut self, row: &TaskRow, lines: &[LogEntry]) -> TxResult<()> {
+        // A request to cancel keeps the version, and so `changed_at`, the time from which an orphan counts as unchanged.
         let sql = "INSERT INTO tasks (id, created_at, status, owner, record, updated_at, version, status_version, fencing_token, log_seq,
                 written_seq, cancel_requested_at, changed_at, priority, after_tasks)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)

@@ -1,5 +1,5 @@
-//! Thread that owns the connection. It takes operations from a queue, performs those that wait in one transaction, and answers their callers after the
-//! commit.
+//! Thread that owns the connection. It takes all waiting operations from a queue, up to [`MOST_AT_ONCE`], performs them in one transaction, and answers
+//! their callers after the commit.
 
 use std::sync::Arc;
 

@@ -22,12 +22,14 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::reach::Pauses;
 
-/// Number of attempts at the last push of a run, and the pause between them.
+/// Number of attempts at the last push of a run.
 const LAST_TRIES: u32 = 3;
-const BETWEEN_TRIES: Duration = Duration::from_secs(2);
 
 /// Number of attempts to fetch a run.
 const FETCH_TRIES: u32 = 5;
+
+/// Pause between two of these attempts.
+const BETWEEN_TRIES: Duration = Duration::from_secs(2);
 
 /// Time limit of pushing the work of a lost task.
 const KEEPING: Duration = Duration::from_secs(60);
@@ -82,7 +84,8 @@ impl PushTarget {
         }
     }
 
-    /// Updates the run in `workspace` from the remote. Work that only this machine has is pushed first, under `kept/`.
+    /// Updates the run in `workspace` from the remote, and returns a note if that changed the run. Work that only this machine has is pushed first, under
+    /// `kept/`.
     pub(super) async fn fetch(&self, workspace: &Path) -> Result<Option<SyncNote>, RemoteError> {
         let mut tries = 1;
         loop {
@@ -354,11 +357,12 @@ impl PushLoop {
                         self.note(LogLevel::Warning, format!("Run not pushed: {}", chain(&error)));
                     }
                     let pause = pauses.get_or_insert_with(Pauses::default).next();
+                    // An error that does not pass by itself is retried only with the next push that is due.
                     is_temporary(&error).then_some(pause)
                 }
             };
             let changed = match retry_after {
-                // The next checkpoint may be hours away, and would be lost with this machine.
+                // The next push may be hours away. Until then, the work would be lost with this machine.
                 Some(pause) => timeout(pause, self.due.changed()).await.unwrap_or(Ok(())),
                 None => self.due.changed().await,
             };

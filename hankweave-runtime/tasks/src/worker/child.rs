@@ -24,7 +24,7 @@ const LONGEST_EVENT: usize = 1 << 20;
 const LONGEST_MESSAGE: usize = 500;
 const MESSAGES: usize = 10;
 
-/// Time limit of reading the rest of an ended run's output.
+/// Time limit of reading the rest of an ended run's output, which a process that the run left behind may keep open.
 const DRAINING: Duration = Duration::from_secs(2);
 
 /// Variable with the name of the worker that started a run and that stops it with SIGTERM.
@@ -120,7 +120,7 @@ impl Run {
             self.messages = None;
             return;
         };
-        // No messages: the address of a page ends with its run, and a suspension together with the worker says nothing about the run.
+        // Two lines would mislead after the end: the run's page no longer exists, and a suspension does not explain how the run ended.
         if message.starts_with(b"page: http") || message.starts_with(b"suspended: ") {
             return;
         }
@@ -138,7 +138,7 @@ impl Run {
         stop(&mut *self.process.control, grace).await
     }
 
-    /// Returns the last lines of the run's messages. Must be called after its end.
+    /// Returns the last lines of the run's messages, and ends the processes that the run has left behind. Must be called after the run's end.
     pub(super) async fn last_messages(mut self) -> Vec<String> {
         while self.messages.is_some()
             && let Ok(message) = timeout(DRAINING, next_message(&mut self.messages)).await
@@ -156,7 +156,7 @@ fn has_data(disk: &dyn Disk, execution: &Path) -> bool {
     disk.metadata(&record).is_ok() && disk.metadata_followed(&execution.join(DATA)).is_ok()
 }
 
-/// Returns whether the variable names a path of a single run, of which a worker has several.
+/// Whether the variable has the directory or the port of a single run. A worker has several runs, so they must not inherit it.
 fn is_for_one_run(name: &OsStr) -> bool {
     ["HANKWEAVE_EXECUTION", "HANKWEAVE_PORT", "HANKWEAVE_RUNTIME_PORT"]
         .iter()

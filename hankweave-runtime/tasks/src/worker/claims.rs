@@ -73,7 +73,7 @@ pub struct WorkerSummary {
     pub lost: u64,
 }
 
-/// Tasks that a worker leaves to others: their files are in another folder.
+/// Tasks that a worker leaves to others because of their files ([`LeaveReason`]).
 #[derive(Debug, Default)]
 struct LeftTasks {
     /// Tasks that the worker does not claim for now.
@@ -352,6 +352,7 @@ impl Worker {
             let Some(claimed) = self.coordinator.claim(claim).await? else {
                 break;
             };
+            // Always there, because the claim has a hold.
             let Some(held) = claimed.held else { break };
             self.locks.metrics().expired.add(claimed.expired);
             let resource = TaskRow::lock_name(claimed.row.id());

@@ -203,6 +203,7 @@ impl Job {
             carrier.give_up().await;
         }
         guard.release_or_log(None).await;
+        // An error of the guard means that the lease was lost.
         let end = result.unwrap_or(JobEnd::Lost);
         if end == JobEnd::Lost {
             let run = match stopped.map(ProcessExit::code) {
@@ -563,6 +564,7 @@ impl Job {
         let recorded_before = self.recorded_before();
         let attempt = match &self.row.record {
             TaskRecord::Running(running) => running.attempt.number(),
+            // A hook has refused the start, so there is no attempt.
             _ => 0,
         };
         let (name, registry) = (

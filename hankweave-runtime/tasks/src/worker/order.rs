@@ -50,8 +50,8 @@ impl TaskSpec {
         }
     }
 
-    /// Returns the value of an option in the arguments, written as `--name value` or `--name=value`. The last value counts; with both forms, the last of the
-    /// first form.
+    /// Returns the value of an option in the arguments, written as `--name value` or `--name=value`. The last value counts. If both forms occur, it is the
+    /// last `--name value`.
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&str> {
         let (flag, joined) = (format!("--{name}"), format!("--{name}="));

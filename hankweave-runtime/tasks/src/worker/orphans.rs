@@ -61,8 +61,8 @@ pub(super) fn is_lost(error: &TaskError) -> bool {
     )
 }
 
-/// Returns the number of consecutive attempts that lost their workers, including the one that has just done so. An attempt with another outcome, or a
-/// resume by a user, starts from 0 again.
+/// Returns the number of consecutive attempts that lost their workers, including the newest attempt, which has just done so. An attempt with another
+/// outcome, or a resume by a user, ends the row.
 fn lost_in_a_row(lines: &[LogEntry]) -> u32 {
     let attempts = executions(lines);
     let is_lost = |attempt: &&TaskExecution| attempt.requeued && attempt.error.as_deref() == Some(ORPHANED);

@@ -86,7 +86,7 @@ impl TaskProgress {
             "run.continued" => data["suspendedMs"].as_u64().map(Milestone::Continued),
             "codon.completed" => Some(self.end_codon(codon()?, data)),
             "assistant.action" if data["action"] == "message" => self.keep_lines(&data["content"]),
-            // The cause of the failure already names the command.
+            // Only the output of the command: the cause of the failure already names the command.
             "check.completed" if data["passed"] == false => self.keep_lines(&data["says"]),
             "budget.summary" => {
                 self.ceiling = ceiling(&data["ceiling"]);
@@ -194,6 +194,7 @@ impl TaskProgress {
             true => AttemptState::Skipped.as_str(),
             false => outcome(success, &data["failureReason"]["interruptedBy"]),
         };
+        // Readers take a missing outcome from `success`.
         if outcome != uninterrupted_outcome(success) {
             ended["outcome"] = outcome.into();
         }
@@ -348,6 +349,7 @@ impl fmt::Display for RunPause {
                 "paused: a loop is stuck, for nothing changed and its check printed the same as before"
             }
             InterruptedBy::Disk => "paused: the record takes as much room as it may",
+            // Not reached: these are no pauses.
             InterruptedBy::Stop | InterruptedBy::LostSession => "paused",
         })
     }

@@ -78,6 +78,7 @@ impl RemoteBackoff {
             self.mark_lost();
             return false;
         }
+        // An error that does not pass is no reason to wait. The job that needs the remote reports it.
         tracing::info!("the remote answers again");
         self.ask_at = None;
         true

@@ -37,7 +37,7 @@ pub(super) struct Schedule {
     /// Last interruption (a silence or a stop) that got a checkpoint.
     last_interruption: Option<Instant>,
     last_check: Instant,
-    /// Work since the last checkpoint; its duration is filled in at each check.
+    /// Operations and failures since the last checkpoint. The duration is filled in at each check; a job does not know the other fields.
     stake: UnsavedWork,
 }
 
@@ -83,7 +83,7 @@ impl Schedule {
         if stake.is_due(since) {
             return Some(CheckpointCause::Due);
         }
-        // A checkpoint that was made after the silence counted as an interruption already covers this silence.
+        // A silence of `INTERRUPTED_AFTER` is an interruption. A checkpoint since then already covers it.
         let is_silent = now - self.last_output >= INTERRUPTED_AFTER
             && self.last_checkpoint < self.last_output + INTERRUPTED_AFTER;
         (is_silent && self.count_interruption(now)).then_some(CheckpointCause::Silent)

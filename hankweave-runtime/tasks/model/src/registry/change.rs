@@ -20,19 +20,19 @@ pub(crate) const BY_HAND: &str = "byHand";
 pub struct RegistryChange {
     /// The task.
     pub id: TaskId,
-    /// Version that was read under the lock.
+    /// Version that was read under the lock. The change is refused if the row has another one.
     pub expected_version: u64,
     /// Token of the lock on the task.
     pub token: u64,
     /// Steps, at least one.
     pub steps: Vec<TaskTransition>,
-    /// Cost of the task so far, from its worker.
+    /// Cost of the task so far, from its worker; `None` keeps the stored cost.
     pub cost: Option<TaskCost>,
     /// Answer of a user, to be noted in the metadata.
     pub approval: Option<TaskApproval>,
     /// User who asked for the steps, if a user did.
     pub by: Option<String>,
-    /// Lease of the worker that starts the task, to be noted with the task.
+    /// Lease of the worker that starts the task, stored with the task so that others can see when a renewal is late.
     pub lease: Option<Duration>,
     /// Folder in which the files of the task are after the change.
     pub files: Patch<FilesLocation>,
@@ -133,7 +133,7 @@ impl TaskRow {
         for step in &change.steps {
             lines.extend(row.step(step, (change.approval.as_ref(), by.as_deref()), now)?);
         }
-        if let (true, Some(last)) = (self.is_too_late_for(&change.steps), lines.last_mut()) {
+        if let (true, Some(last)) = (self.is_completed_despite_cancel(&change.steps), lines.last_mut()) {
             let by = self
                 .cancelled_by()
                 .map_or_else(String::new, |by| format!(" of {by}"));
@@ -148,7 +148,7 @@ impl TaskRow {
     }
 
     /// Whether these steps complete a task that a user had asked to cancel.
-    fn is_too_late_for(&self, steps: &[TaskTransition]) -> bool {
+    fn is_completed_despite_cancel(&self, steps: &[TaskTransition]) -> bool {
         let completes = |step: &TaskTransition| matches!(step, TaskTransition::Complete(_));
         self.cancel_requested_at.is_some() && steps.iter().any(completes)
     }
@@ -184,7 +184,7 @@ impl TaskRow {
         self.record = record;
         self.version += 1;
         self.status_version = self.version;
-        // Arguments of this attempt's run, such as limits, which may differ from those of the last attempt.
+        // A start logs the arguments of its run, such as limits, because they may differ between attempts.
         let arguments = self
             .record
             .metadata()

@@ -58,7 +58,8 @@ impl TaskCost {
         serde_json::from_value(stored).ok()
     }
 
-    /// Returns the fields to change in the stored record. Each attempt has its own lower-bound mark, and null removes that of an earlier attempt.
+    /// Returns the fields to change in the stored record. Each attempt has its own lower-bound mark, and null removes that of an earlier attempt. `None` keeps
+    /// the stored value: a budget is unknown until the run has reported it.
     pub(super) fn fields(self) -> [(&'static str, Option<Value>); 6] {
         let mark = |is_lower_bound: bool| match is_lower_bound {
             true => Some(Value::Bool(true)),
@@ -87,7 +88,8 @@ impl TaskCost {
         }
     }
 
-    /// Returns the amounts for people, the sum first: `$1.3500, of which the last attempt $0.4500`. A single attempt has no second amount.
+    /// Returns the amounts for people, the sum first: `$1.3500, of which the last attempt $0.4500`. A single attempt has no second amount. If the sum
+    /// is over its budget, `; the last attempt $0.4500` follows, because `of which` would refer to the overrun.
     #[must_use]
     pub fn in_words(self) -> String {
         let last = self
@@ -101,7 +103,7 @@ impl TaskCost {
         }
     }
 
-    /// Returns the cost of all attempts for people.
+    /// Returns the cost of all attempts for people, and by how much it exceeds the budget.
     #[must_use]
     pub fn sum_in_words(self) -> String {
         let sum = self.cost.display(self.cost_is_lower_bound);
@@ -116,7 +118,7 @@ impl TaskCost {
     #[must_use]
     pub fn over_budget(self) -> Option<String> {
         let counted = self.cost.saturating_sub(self.before_anew.unwrap_or_default());
-        // Unknown costs of attempts before the task started anew do not count.
+        // The mark of all attempts may come from those before the task started anew. If the last attempt is the only one since then, its own mark counts.
         let is_last_alone = self.before_anew.is_some() && counted == self.last_attempt_cost;
         let is_lower_bound = match is_last_alone {
             true => self.last_attempt_cost_is_lower_bound,

@@ -48,13 +48,13 @@ pub struct TaskPatch {
     /// Notes of the owner, replaced as a whole.
     #[serde(default)]
     pub metadata: Patch<Map<String, Value>>,
-    /// User who permits a start anew in any folder, without the task's files.
+    /// User who permits a start anew in any folder, without the task's files; `None` keeps an earlier permission.
     #[serde(skip)]
     pub anew_by: Option<String>,
-    /// Cost of the attempts before the one that starts anew now.
+    /// Cost of the attempts before the one that starts anew now; `None` keeps the stored one.
     #[serde(skip)]
     pub before_anew: Option<Usd>,
-    /// Version that the task must have.
+    /// Version that the task must have; `None` permits any.
     #[serde(default)]
     pub if_version: Option<u64>,
 }

@@ -34,6 +34,7 @@ impl Lifecycle {
             HookPoint::BeforeFail,
             HookPoint::BeforeCancel,
         ] {
+            // A hook does not know which codon made a decision, so decisions without an agent get a general name.
             let take_over = self.with_files(|files| files.take_over_decisions("agent").map(drop));
             self.register(point, FIRST, HookPolicy::Continue, take_over);
         }

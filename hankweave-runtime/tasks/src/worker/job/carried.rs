@@ -53,6 +53,7 @@ impl Job {
         log: &mut TaskLog,
     ) -> Result<JobOutcome, JobError> {
         if matches!(outcome, JobOutcome::Lost) {
+            // The carrier stays for `Job::work`, which keeps the work on the remote.
             return Ok(outcome);
         }
         let Some(carrier) = &mut self.carrier else {

@@ -144,7 +144,7 @@ impl Job {
         }
     }
 
-    /// Returns the total budget with which a run could continue that has spent its own.
+    /// Returns the total budget with which the run could continue, if it paused because its total budget was spent.
     async fn needed_budget(&mut self) -> Option<NeededBudget> {
         let ceiling = self.progress.spent_ceiling()?;
         let (world, dir) = (self.worker.world.clone(), self.execution());
@@ -233,6 +233,7 @@ impl Job {
     ) -> Result<(), AnswerError> {
         let (by, reason) = approval.map(|approval| (approval.by, approval.reason)).unzip();
         let mut options = RunOptions::default();
+        // An unreadable record must not be replaced by a new one just to record an answer.
         options.strict_state = true;
         let dir = self.execution();
         let opened = OpenDirectory::open(self.worker.world.clone(), dir.root(), &options).await;

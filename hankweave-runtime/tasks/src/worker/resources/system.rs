@@ -1,5 +1,6 @@
 //! Resource usage and limits of processes (TASK-110).
 
+// The part that depends on the system.
 #[cfg_attr(all(target_os = "linux", not(feature = "portable")), path = "system/linux.rs")]
 #[cfg_attr(
     not(all(target_os = "linux", not(feature = "portable"))),
