@@ -34,6 +34,7 @@ pub(crate) fn left_alone(registry: &RegistryArgs, id: &TaskId, why: &LeaveReason
 /// Returns the sentence about a task whose files are missing here.
 pub(crate) fn words(registry: &RegistryArgs, id: &TaskId, missing: &MissingFiles) -> String {
     let MissingFiles { location, .. } = missing;
+    // Files are also found if this machine has got another name since.
     let begun = match missing.is_of_machine || missing.is_found {
         true => format!("begun in {}", location.folder),
         false => format!("begun in {} on {}", location.folder, location.machine),

@@ -163,7 +163,8 @@ pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, CliError> 
 /// Refuses a run by hand in the workspace of a task that has not completed: it would spend beyond the budget of the task,
 /// past its registry (TASK-126).
 ///
-/// The caller has asked the registry about `task`. A run that the worker of the task started passes: the `marker` of this process shows that.
+/// A run that the worker of the task started passes, which the `marker` of this process shows. About any other run, the caller has asked the registry for
+/// the status of `task`.
 pub(crate) fn check_run(task: &OwningTask, marker: Option<&OsStr>) -> Result<(), CliError> {
     match task.is_run_by_worker(marker) {
         true => Ok(()),

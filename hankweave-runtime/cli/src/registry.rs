@@ -241,7 +241,7 @@ impl Registry {
         self.files(row).path().join(WORKSPACE)
     }
 
-    /// Returns a sentence about a begun task whose files are not in this folder of tasks (TASK-127); `None` if they are here, or the task has not begun.
+    /// Returns a sentence about a begun task whose files are not in this folder of tasks (TASK-127); `None` if no files are missing.
     pub(crate) fn begun_elsewhere(&self, row: &TaskRow) -> Option<String> {
         let missing = self.layers.missing(row)?;
         let location = || match missing.is_of_machine {

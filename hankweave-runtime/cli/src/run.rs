@@ -561,11 +561,11 @@ impl Start<'_> {
         // A rehearsal ends before a user could open its page.
         let is_watched = !self.args.rehearse || self.args.open;
         if let Some(address) = hankweave.page_address().filter(|_| is_watched) {
-            let hints = match self.copy {
+            let command = match self.copy {
                 Some(copy) => self.hints.command_in(copy, "page"),
                 None => self.hints.command("page"),
             };
-            report.page(&address, &hints);
+            report.page(&address, &command);
         }
         if let Some(port) = hankweave.taken_port() {
             report.notice(&format!(
