@@ -151,7 +151,7 @@ impl TaskHolders {
 
     /// Returns the name of the worker that holds the task.
     pub(crate) fn worker(&self, row: &TaskRow) -> Option<String> {
-        // The lock of the worker `w1` has the owner `lifecycle:w1`. Another owner has taken the lock by hand (`lock acquire`).
+        // The lock of the worker or attached agent `w1` has the owner `lifecycle:w1`. An owner of another form has taken the lock by hand (`lock acquire`).
         let owner = &self.lock(row)?.held.holder.owner;
         Some(owner.strip_prefix("lifecycle:").unwrap_or(owner).to_owned())
     }

@@ -43,7 +43,7 @@ pub(crate) fn set_budget(row: &TaskRow) -> Option<Usd> {
     TaskSpec::read(row.record.metadata()).ok()?.max_cost()
 }
 
-/// Returns the worker of a running task if that worker is suspended on this machine, late or gone; `None` if it works.
+/// Returns the worker of a running task if that worker is suspended on this machine, late or gone; `None` otherwise.
 pub(crate) fn absent_worker(
     registry: &Registry,
     holders: &TaskHolders,
@@ -59,7 +59,8 @@ pub(crate) fn absent_worker(
     }
 }
 
-/// Returns what stops a run that its worker should have stopped, but could not because it is suspended: by the registry the task is no longer running.
+/// Returns what stops the run of a task that is no longer running by its registry: the worker would have stopped the run, but is suspended. `None` if no
+/// such run is left.
 pub(crate) fn left_at_work(registry: &Registry, row: &TaskRow) -> Option<String> {
     if row.record.status() == TaskStatus::Running {
         return None;
