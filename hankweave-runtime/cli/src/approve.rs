@@ -46,6 +46,7 @@ pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, C
         return Err(task.refuse_answer(args.deny, args.reason.as_deref()));
     }
     let codon = remote::runtime()?.block_on(answer(args))?;
+    // The answer changes what the report says is next.
     receipt::write(execution, None);
     if global.json() {
         let answer = json!({"codonId": codon, "granted": !args.deny, "reason": args.reason});
@@ -74,17 +75,19 @@ fn onward(execution: &Path, state: &HankweaveState) -> String {
     onward.map_or_else(|| HintCommands::about(execution).run(), |(command, _)| command)
 }
 
-/// Records the answer for the next run.
+/// Records the answer for the next run; returns the codon that it is about.
 async fn answer(args: &ApproveArgs) -> Result<CodonId, CliError> {
     let execution = args.execution();
     let hints = HintCommands::about(execution);
     let mut options = RunOptions::default();
+    // Fails if the history cannot be read: starting over would leave no codon to answer.
     options.strict_state = true;
     let opened = OpenDirectory::open(World::real(), execution, &options)
         .await
         .map_err(|error| open_failure(&error, &hints))?;
     let answered = match codon_to_answer(args, &opened, &hints) {
         Ok(codon) => {
+            // `(None, None)`: by the user of this process, now.
             let recorded = opened
                 .answer(&codon, !args.deny, args.reason.clone(), (None, None))
                 .await;
@@ -172,7 +175,7 @@ impl Answers {
         &self.prompt
     }
 
-    /// Waits for a key if no other task reads keys, for as long as a question is open.
+    /// Waits until a question is open, then a moment for a key; `None` if none came. For a run in which no other async task reads keys.
     pub(crate) async fn key(&self) -> Option<u8> {
         self.prompt.opened().await;
         key().await

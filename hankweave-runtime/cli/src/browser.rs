@@ -53,7 +53,7 @@ impl Browser {
 
     /// Waits until the program that opens files has ended; returns whether it reported success.
     pub(crate) async fn opened(&mut self) -> bool {
-        // A sweep may have reaped the process: its exit status is unknown then.
+        // The search for processes that agents left running may have reaped this process: its exit status is unknown then.
         self.opener.wait().await.is_ok_and(|status| status.success())
     }
 }
@@ -64,8 +64,8 @@ impl Drop for Browser {
     }
 }
 
-/// Starts the program that opens the page. The browser belongs to the user, not to the run: it is in a group of its own, and its mark distinguishes
-/// it from processes that an agent has left running.
+/// Starts the program that opens the page. The browser belongs to the user, not to the run: it is in a group of its own, and its mark spares it when
+/// processes that an agent has left running are killed.
 fn start_opener(world: &World, program: &Path, file: &Path) -> io::Result<Child> {
     let mark = BTreeMap::from([(MARKER_VARIABLE.to_owned(), SPARED_MARKER.to_owned())]);
     Command::new("/bin/sh")

@@ -31,10 +31,11 @@ pub(crate) fn cleanup(global: &Global, args: &CleanupArgs) -> Result<ExitCode, C
     runtime()?.block_on(perform(global, args, &log))
 }
 
-/// Opens the directory, performs the cleanup and closes it. The directory is ours from the offer to the end, so nothing else is removed than was shown.
+/// Opens the directory, performs the cleanup and closes it. The directory is locked from the offer to the end, so the offer cannot become outdated.
 async fn perform(global: &Global, args: &CleanupArgs, log: &ServerLog) -> Result<ExitCode, CliError> {
     let (world, hints) = (World::real(), HintCommands::about(&args.execution.execution));
     let mut options = RunOptions::default();
+    // Fails if the history cannot be read: only the history tells what is still needed.
     options.strict_state = true;
     let (disk, now) = (world.disk.clone(), world.clock.now());
     let opened = OpenDirectory::open(world, &args.execution.execution, &options)
@@ -71,6 +72,7 @@ async fn clean(
     if args.dry_run {
         return report(global, &plan, None);
     }
+    // An empty plan needs no answer: it only finishes an earlier cleanup and removes what nothing needs.
     if !plan.is_empty() && !args.yes && !is_confirmed(hints)? {
         print_stderr("nothing was removed\n");
         return Ok(ExitCode::SUCCESS);
@@ -90,11 +92,11 @@ fn ago(now: Timestamp, age: Duration) -> Timestamp {
     Timestamp::from_millis(now.as_millis().saturating_sub(age))
 }
 
-/// Returns the command as it was typed, for the log of operations.
+/// Returns the command for the log of operations: `cleanup --keep 10 --older-than 30d`.
 fn command(args: &CleanupArgs) -> String {
     const DAY: u64 = 24 * 60 * 60;
     let age = args.older_than.map(|age| match age.as_secs() {
-        days if days % DAY == 0 => format!(" --older-than {}d", days / DAY),
+        seconds if seconds % DAY == 0 => format!(" --older-than {}d", seconds / DAY),
         seconds => format!(" --older-than {seconds}s"),
     });
     format!("cleanup --keep {}{}", args.keep, age.unwrap_or_default())
@@ -147,7 +149,7 @@ fn write_offer(text: &mut String, plan: &CleanupPlan) -> std::fmt::Result {
     )
 }
 
-/// Writes how much goes although no checkpoint does: parts of checkpoints that interrupted work has left.
+/// Writes the size of what interrupted work has left in the repository. No checkpoint needs it, so it is removed even if all checkpoints stay.
 fn write_unneeded(text: &mut String, plan: &CleanupPlan) -> std::fmt::Result {
     match plan.checkpoint_bytes {
         0 => Ok(()),
@@ -212,7 +214,7 @@ fn failure(error: &CleanupError, hints: &HintCommands) -> CliError {
         CleanupError::History(_) | CleanupError::Look(_) | CleanupError::Record(_) => {
             CliError::from_error(CliErrorKind::Io, error).hint("nothing was removed")
         }
-        // `Logs`, `Checkpoints`
+        // `Logs` and `Checkpoints`: the cleanup is recorded, and a part of it may be done.
         _ => CliError::from_error(CliErrorKind::Io, error).hint(format!(
             "repair the disk, and `{}` finishes what was begun; `{}` looks for damage",
             hints.command("cleanup"),

@@ -25,8 +25,8 @@ enum StdinCommand {
     Unknown,
 }
 
-/// Reads commands from standard input, one per line, and prints the outcome of each. Never returns, also at the end of the input and
-/// without a `commander`, so that the caller can wait for it next to the run.
+/// Reads commands from standard input, one per line, and prints the outcome of each; reads nothing without a `commander`. Never returns, not even at the
+/// end of the input, so that the caller can wait for it next to the run.
 pub(crate) async fn obey(
     commander: Option<Commander>,
     shutdown: Shutdown,

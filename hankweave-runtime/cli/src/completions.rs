@@ -26,7 +26,7 @@ use crate::terminal::output;
 /// Variable that a shell sets when it asks what could come next.
 const VARIABLE: &str = "HANKWEAVE_COMPLETE";
 
-/// Answers a shell that asks what could come next, and ends the program then; otherwise does nothing (CLI-28).
+/// Answers and ends the program if a shell asks what could come next; otherwise does nothing (CLI-28).
 pub(crate) fn answer() {
     CompleteEnv::with_factory(command).var(VARIABLE).complete();
 }
@@ -44,7 +44,7 @@ pub(crate) fn completions(shell: Shell) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Completion: the command, as a path, its argument, and its candidates.
+/// Candidates for an argument: names that lead to the subcommand, id of the argument, and the function that returns the candidates.
 type Completer = (
     &'static [&'static str],
     &'static str,

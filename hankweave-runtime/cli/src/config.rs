@@ -1,6 +1,6 @@
 //! `hankweave config`, and how the other commands read their settings.
 //!
-//! Settings come in layers: command line, environment, hank, hankweave.json of the folder, that of the user, defaults.
+//! Settings come in layers, of which the first with a value wins: command line, environment, hank, hankweave.json of the folder, that of the user, defaults.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -95,7 +95,7 @@ fn trust(configuration: &Configuration) -> Result<(), CliError> {
     })
 }
 
-/// Returns the remote that was typed or that the settings name (CLI-61). A remote that only the settings of the folder name is refused: the error
+/// Returns the typed remote, or else the remote in the settings (CLI-61). Refuses a remote that is only in the hankweave.json of the folder: the error
 /// suggests `command`, with the remote in place of `URL`.
 pub(crate) fn remote(typed: Option<&str>, world: &World, command: &str) -> Result<Option<String>, CliError> {
     let given = typed.map(|url| (Setting::Remote, SettingValue::Text(url.to_owned())));
@@ -109,7 +109,7 @@ pub(crate) fn remote(typed: Option<&str>, world: &World, command: &str) -> Resul
         .map(|url| absolute(world, url)))
 }
 
-/// Returns the remote that the user's own settings or a variable name.
+/// Returns the remote in the user's own settings or in a variable. In contrast to [`remote`], ignores the hankweave.json of the folder without an error.
 pub(crate) fn named_remote(world: &World) -> Result<Option<String>, CliError> {
     let configuration = resolve(None, &Flags::new())?;
     Ok(configuration

@@ -1,8 +1,8 @@
 //! `hankweave run --detach`: a run in a session of its own, which outlives the terminal (CLI-80).
 //!
 //! The command starts itself once more, as the leader of a session, with one end of a socket pair as its standard input. The new process prints on
-//! the terminal until the directory is its own, then into a log file. It reports both through the socket: that its output has moved, and that the run
-//! works or waits. The command returns with the second report. If the socket closes without one, the command ends as the process has ended.
+//! the terminal until the directory is its own, then into a log file. Through the socket it first reports that its output has moved, later that the run
+//! works or waits. With the later report the command returns. If the socket closes before, the command waits for the process and takes its exit code.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -56,7 +56,7 @@ enum DetachReport {
 struct BegunDetached {
     pid: u32,
     run_id: RunId,
-    /// A codon of the hank waits for an approval.
+    /// Some codon of the hank asks for an approval before it starts, so that the command `approve` is worth a line.
     asks: bool,
 }
 
@@ -224,7 +224,9 @@ fn real(path: &Path) -> PathBuf {
 #[derive(Debug)]
 pub(crate) struct Detachment {
     reports: UnixStream,
+    /// `None` until the output has moved.
     log: Option<DetachedLog>,
+    /// As in [`BegunDetached`].
     asks: bool,
 }
 
@@ -247,7 +249,7 @@ impl Detachment {
         })
     }
 
-    /// Notes whether a codon of the hank waits for an approval.
+    /// Sets whether some codon of the hank asks for an approval.
     pub(crate) fn asking(mut self, asks: bool) -> Self {
         self.asks = asks;
         self
@@ -276,7 +278,7 @@ impl Detachment {
     }
 
     /// Reports the run once it works or waits, and keeps the log short for as long as the run lives. A run that ends before it works or waits, as after a
-    /// denial, is not reported.
+    /// denial, is not reported. `run` returns the id of the newest run.
     pub(crate) async fn attend(mut self, mut events: Subscription, run: impl Fn() -> Option<RunId>) {
         let mut is_under_way = false;
         while !is_under_way && let Ok(Some(delivery)) = events.next().await {
@@ -291,6 +293,7 @@ impl Detachment {
             self.report(&DetachReport::Begun(BegunDetached { pid, run_id, asks }));
         }
         let Self { log, reports, .. } = self;
+        // Without a report of the run, the closed socket lets the command wait for the end of this process.
         drop(reports);
         let Some(mut log) = log else { return };
         while let Ok(Some(_)) = events.next().await {
@@ -311,7 +314,7 @@ fn works_or_waits(entry: &JournalEntry) -> bool {
     }
 }
 
-/// Returns the note of a detached run about a codon after which a run on a terminal would ask where to continue.
+/// Returns the note that a detached run decides by itself where to continue after a codon that failed, crashed or was stopped. `None` if there is none.
 pub(crate) async fn unasked_question(hankweave: &Hankweave) -> Option<String> {
     let trouble = hankweave.trouble().await.ok()??;
     let codon = &trouble.codon;

@@ -58,8 +58,8 @@ pub(crate) fn is_served(execution: &Path) -> bool {
     holder(execution).is_some()
 }
 
-/// Returns what the process of the newest run does. With `state`, a state file without its directory, a process is assumed to work on it: the file says
-/// nothing about processes.
+/// Returns what the process of the newest run does. `state` is a state file without its directory, which does not show whether a process exists: then one
+/// is assumed to work.
 pub(crate) fn process_of(state: Option<&Path>, execution: &Path) -> RunProcess {
     match (state, holder(execution)) {
         (Some(_), _) => RunProcess::Working,
@@ -92,13 +92,13 @@ pub(crate) fn answer_there(pid: u32) -> String {
     }
 }
 
-/// Returns this advice about the process that works in an execution directory, if the process asks a question.
+/// Returns the advice of [`answer_there`] about the process that works in an execution directory; `None` if the process asks no question.
 pub(crate) fn question_there(execution: &Path) -> Option<String> {
     let asking = holder(execution).filter(|holder| holder.asking)?;
     Some(answer_there(asking.pid))
 }
 
-/// Logs if the note that a question is open could not be written to the lock file. That is no reason to fail: the next step of the run finds a lost lock.
+/// Logs a failure to note in the lock file whether a question is open. It is no reason to stop: if the lock is lost, the next step of the run finds out.
 pub(crate) fn noted_question(noted: Result<(), LockError>) {
     if let Err(error) = noted {
         tracing::debug!("the lock file was not written: {error}");
@@ -112,7 +112,7 @@ pub(crate) fn last_sign(execution: &Path) -> Option<Timestamp> {
     inspect::last_sign(&RealDisk, &ExecutionDir::new(execution.to_owned()), heartbeat)
 }
 
-/// Returns how long at least an open codon has worked whose process no longer exists.
+/// Returns the shortest time that an open codon can have worked if its process no longer exists; `None` if the run left no sign of life.
 pub(crate) fn lived(execution: &Path, codon: &CodonExecution) -> Option<Duration> {
     let dir = ExecutionDir::new(execution.to_owned());
     Some(inspect::lived(&RealDisk, &dir, codon, last_sign(execution)?))
@@ -139,6 +139,7 @@ pub(crate) async fn watch_suspension(
     let mut before: Option<SuspendedRun> = None;
     loop {
         sleep(SUSPENSION_INTERVAL).await;
+        // A suspension that was found before keeps its time; another one counts from now on.
         let found = suspended(execution).map(|found| match before {
             Some(known) if known.pid() == found.pid() => known,
             _ => SuspendedRun::new(found.pid(), SystemClock.now()),

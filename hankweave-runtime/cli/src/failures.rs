@@ -94,7 +94,7 @@ pub(crate) fn with_conversions(mut loaded: LoadedHank) -> LoadedHank {
     loaded
 }
 
-/// Returns the part of a hint that names this command.
+/// Returns the part of a hint that names the command which converts a sentinel file of an older system.
 pub(crate) fn conversion_of(file: &Path) -> String {
     let file = path_word(file);
     format!("`hankweave sentinel convert --write {file}` converts the whole file")
@@ -262,7 +262,7 @@ pub(crate) fn run_failure(error: &RunError, hints: &HintCommands) -> CliError {
     }
 }
 
-/// Returns advice for a record of which files were removed or moved and could not be put back; `None` if no file is missing, so that the disk is to blame.
+/// Returns advice for a record whose files were removed or moved and could not be put back; `None` if no file is missing: then the disk is to blame.
 fn lost_record(error: &(dyn Error + 'static), hints: &HintCommands) -> Option<String> {
     let (run, state_dir) = (hints.run(), hints.execution().join(STATE_DIR));
     let place = path_word(&state_dir);
@@ -306,7 +306,7 @@ fn changed_hank(hints: &HintCommands) -> String {
     )
 }
 
-/// Returns the hint for a changed hank that cannot be planned anew either (`--replan`), because of `why`.
+/// Returns the hint for a changed hank from which `--replan` could make no new plan, because of `why`.
 fn changed_hank_anew(why: &[ExpandError], hints: &HintCommands) -> String {
     match why {
         [

@@ -217,7 +217,7 @@ impl HintCommands {
         found.is_some_and(|found| real(own) == Some(found))
     }
 
-    /// Returns the command that continues with the limits of `more` where that has them, waits this `patience` for the end of a usage limit, and has the
+    /// Returns the command that continues, with the limits that `more` has, with `patience` as the longest wait for the end of a usage limit, and with the
     /// edits `also`.
     pub(crate) fn run_with_more(
         &self,
@@ -330,8 +330,8 @@ impl HintCommands {
     }
 }
 
-/// Returns the recorded arguments of the directory's last run. If these are missing, or their hank is, returns arguments that run the hank of the record or
-/// of the directory, or else [`UNKNOWN`].
+/// Returns the recorded arguments of the directory's last run. If the arguments or their hank are missing, returns arguments that run the recorded hank, or
+/// else the hank in the directory, or else [`UNKNOWN`].
 fn remembered(here: &Path, execution: &Path) -> Invocation {
     let real = |path: &Path| RealDisk.real_path(path).ok();
     let is_execution = |folder: &Path| real(folder).is_some() && real(folder) == real(execution);

@@ -78,7 +78,8 @@ impl Requeue {
         }
     }
 
-    /// Returns the worker that acts, and when; `start` is the command that starts one, if no worker will act. Continues a sentence about `task detach`.
+    /// Returns the worker that acts, and when; `start` is the command that starts one, if no worker will act. Follows a clause about `task detach`, to whose
+    /// effect `does so` refers.
     fn words(&self, start: &str) -> String {
         match &self.by {
             None => format!(
@@ -89,7 +90,7 @@ impl Requeue {
         }
     }
 
-    /// Returns `; w1 does so in 4m`, to follow the command with that effect; `None` without a worker.
+    /// Returns `; w1 does so in 4m`, which follows a clause about `task detach`; `None` without a worker.
     fn by_another(&self) -> Option<String> {
         let worker = self.by.as_ref()?;
         Some(format!("; {}", self.action_of(worker, "does so")))
@@ -103,7 +104,7 @@ impl Requeue {
         }
     }
 
-    /// Returns `w1 does so in 4m`; a worker that fails orphans, instead of requeueing them, `fails it`.
+    /// Returns `w1 does so in 4m`, or `w1 fails it in 4m` about a worker that fails orphans instead of requeueing them.
     fn action_of(&self, worker: &WorkerPresence, verb: &str) -> String {
         let fails = worker.terms.orphans == OrphanAction::Fail && self.effect == REQUEUES;
         let action = if fails { "fails it" } else { verb };
@@ -150,6 +151,7 @@ impl TaskHolders {
 
     /// Returns the name of the worker that holds the task.
     pub(crate) fn worker(&self, row: &TaskRow) -> Option<String> {
+        // The lock of the worker or attached agent `w1` has the owner `lifecycle:w1`. An owner of another form has taken the lock by hand (`lock acquire`).
         let owner = &self.lock(row)?.held.holder.owner;
         Some(owner.strip_prefix("lifecycle:").unwrap_or(owner).to_owned())
     }
@@ -183,6 +185,7 @@ impl TaskHolders {
                 word(owner)
             );
             let scope = match &**scope {
+                // The default of `--scope`.
                 "hand" => String::new(),
                 scope => format!(" --scope {}", word(scope)),
             };
@@ -395,7 +398,7 @@ impl AbsentWorker {
         }
     }
 
-    /// Whether nothing works on the task: neither an agent by hand nor a worker that continues.
+    /// Whether the worker is late or gone, so that it may never come back. A suspended worker can be continued, and work by hand needs none.
     pub(crate) const fn is_lost(&self) -> bool {
         matches!(self, Self::Late { .. } | Self::Gone { .. })
     }

@@ -24,7 +24,7 @@ pub(crate) fn kept(options: &[GivenOption]) -> Option<String> {
     (!options.is_empty()).then(|| format!("as in the last run here: {words}; --forget leaves that out"))
 }
 
-/// Returns the notice for a run, given by `hints`, that continues a last run with another `--agent`.
+/// Returns the notice for a run if the last run in the directory had another `--agent`. `hints` has the arguments of the new run.
 pub(crate) fn other_agent(execution: &Path, hints: &HintCommands) -> Option<String> {
     let last = HintCommands::about(execution);
     let agent = last
@@ -35,7 +35,7 @@ pub(crate) fn other_agent(execution: &Path, hints: &HintCommands) -> Option<Stri
     ))
 }
 
-/// Returns the notice for a run without `--data` after a run with data that have changed since, if the link to them still exists.
+/// Returns the notice for a run without `--data` that still has the link to the data of an earlier run, if these have changed since then.
 pub(crate) fn other_data(execution: &Path) -> Option<String> {
     RealDisk.metadata(&execution.join(DATA)).ok()?;
     let record = ExecutionDir::new(execution.to_owned()).data_record();

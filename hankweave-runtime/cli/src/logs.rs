@@ -157,7 +157,7 @@ impl<'a> SpeakerFilter<'a> {
             | Event::SentinelOutput { sentinel_id, .. }
             | Event::SentinelError { sentinel_id, .. }
             | Event::SentinelUnloaded { sentinel_id, .. } => match self {
-                // Equal to the filter, because that takes every sentinel.
+                // This filter takes every sentinel, so the speaker is made equal to it for the comparison below.
                 SpeakerFilter::Sentinel(None) => self,
                 _ => SpeakerFilter::Sentinel(Some(sentinel_id)),
             },
@@ -271,7 +271,8 @@ impl LineSink for LogPrinter<'_> {
     }
 }
 
-/// Returns what interrupted a codon, or waited for a user, with its time; `None` for what an agent, rig or sentinel said.
+/// Returns the text of an event that comes between the words of agents, rigs and sentinels: a crash, a question for an approval or its answer, a continued
+/// run, an agent that was asked again. `None` for other events.
 fn interruption(entry: &JournalEntry) -> Option<MarkedText> {
     let at = local_time(entry.timestamp);
     let words = match &entry.event {
@@ -295,8 +296,9 @@ fn interruption(entry: &JournalEntry) -> Option<MarkedText> {
     Some(MarkedText { mark, style, words })
 }
 
-/// Returns the codon and the reason from a message that the agent was asked again. `None` for other messages, and after a failed check, which is printed
-/// as an event of its own.
+/// Returns the codon and the reason from a message that the agent was asked again: `a: REASON; the agent continues (retry 1 of 5)`, or with the reason last,
+/// `a: the agent continues (retry 1 of 5): REASON`. `None` for other messages, and for one without a reason: it follows a failed check, which is printed as
+/// an event of its own.
 fn asked_again(message: &str) -> Option<(&str, &str)> {
     let (codon, why) = message.split_once(": ")?;
     let (before, after) = why.split_once("the agent continues (retry ")?;
@@ -341,7 +343,7 @@ impl LogPrinter<'_> {
             .is_none_or(|wanted| wanted == codon || wanted.as_str() == codon.configured())
     }
 
-    /// Returns the codon that an event belongs to which names none itself: the open codon, or the codon of an approval.
+    /// Returns the codon of an event whose data have no id of a codon: the open codon, or the codon of an approval.
     fn codon_of(&self, line: TailLine<'_>) -> Option<CodonId> {
         if !matches!(line.kind, "state.transition" | "run.continued" | "info") {
             return None;

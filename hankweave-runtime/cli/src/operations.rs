@@ -264,8 +264,8 @@ fn changed_files(
     u64::try_from(changes.ok()?.len()).ok()
 }
 
-/// Returns the ids of the operations that no longer count: runs without a codon in the thread, and operations that were undone by one that counts.
-/// `log` has the newest operation first, so whether an undo counts is known before the operation that it undid.
+/// Returns the ids of the operations that no longer count: runs of the current history that ran codons of which none is in the thread, and operations that
+/// were undone by one that counts. `log` has the newest operation first, so whether an undo counts is known before the operation that it undid.
 fn undone(state: &HankweaveState, log: &[LoggedOperation<'_>]) -> HashSet<String> {
     let thread = thread::build(state, None, None);
     let in_thread: HashSet<&RunId> = thread.codons.iter().map(|entry| &entry.run_id).collect();
@@ -286,6 +286,7 @@ fn undone(state: &HankweaveState, log: &[LoggedOperation<'_>]) -> HashSet<String
             && !undone.contains(&operation.id)
         {
             let target = operation.undoes.clone();
+            // A run with a codon in the thread counts, even if it was undone in between.
             undone.extend(target.filter(|id| !counting.contains(id)));
         }
     }
@@ -385,6 +386,7 @@ fn write(text: &mut SafeText, row: &OperationRow, columns: LogColumns) -> std::f
     text.styled(AnsiColor::Cyan.on_default(), &row.id)?;
     write!(text, "  {:<1$}  ", local_time(row.at), columns.time)?;
     let command = match (row.kind, &*row.command) {
+        // A rollback by which a run began has only `run` as its command.
         (kind, Operation::BY_A_RUN) if kind != "run" => "run (rolled back)".to_owned(),
         (_, command) => one_line(command),
     };
@@ -432,7 +434,7 @@ fn show(global: &Global, args: &OpShowArgs) -> Result<ExitCode, CliError> {
         return output::print_json(row);
     }
     let mut text = SafeText::default();
-    // Writing to a text cannot fail.
+    // A single row is not aligned. Writing to a text cannot fail.
     let _ = write(&mut text, row, LogColumns::default()).and_then(|()| write_points(&mut text, row, &hints));
     output::print_lines(text)?;
     Ok(ExitCode::SUCCESS)

@@ -55,7 +55,7 @@ pub(crate) struct OwningTask {
     place: RegistryArgs,
     /// The task has cost more than is known: an attempt lost its worker.
     cost_is_lower_bound: bool,
-    /// Time of the task's creation, by its files.
+    /// Time of the task's creation, by its files. A registry may have another task with this id, whose time differs.
     created: Option<Timestamp>,
     /// The engine Restate keeps the task in place of a registry, so that no command about tasks knows the task.
     is_of_restate: bool,
@@ -63,7 +63,7 @@ pub(crate) struct OwningTask {
     row: Option<TaskRow>,
     /// Locks and workers of the registry; `None` if the registry was not asked or the task is not running.
     holders: Option<TaskHolders>,
-    /// Location of newer files than these, in which a later attempt works or has worked.
+    /// Location of newer files than these, in which a later attempt works or has worked; `None` if the registry was not asked or knows of none.
     went_on_in: Option<FilesLocation>,
     /// The registry was asked and did not answer.
     is_unanswered: bool,
@@ -163,7 +163,8 @@ pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, CliError> 
 /// Refuses a run by hand in the workspace of a task that has not completed: it would spend beyond the budget of the task,
 /// past its registry (TASK-126).
 ///
-/// The registry was asked about `task`. By `marker`, which is that of this process, the worker's own run is recognized.
+/// A run that the worker of the task started passes, which the `marker` of this process shows. About any other run, the caller has asked the registry for
+/// the status of `task`.
 pub(crate) fn check_run(task: &OwningTask, marker: Option<&OsStr>) -> Result<(), CliError> {
     match task.is_run_by_worker(marker) {
         true => Ok(()),
@@ -239,7 +240,7 @@ impl OwningTask {
         let task = Self::from_files(id, files, root, state.as_ref());
         match state {
             Some(_) => Some(task),
-            // Before its first start only a registry knows the task. That is asked if commands here find this folder of tasks without `--tasks`.
+            // Before its first start only its registry knows the task, and no file names that. The default registry is asked if this is its folder of tasks.
             None if task.place.tasks.is_none() => Some(task.looked_up()).filter(|task| task.row.is_some()),
             None => None,
         }
@@ -335,6 +336,7 @@ impl OwningTask {
         let noted = self.row.as_ref()?.record.metadata().get("approval")?;
         let approval: TaskApproval = serde_json::from_value(noted.clone()).ok()?;
         let decides = match self.status {
+            // The error of a denial begins with the codon: `publish: denied by ann`.
             TaskStatus::Failed => !approval.granted && self.error.as_ref()?.starts_with(codon.as_str()),
             TaskStatus::Running if self.worked_on_by().is_some() => true,
             TaskStatus::Pending | TaskStatus::Running => approval.granted,
@@ -821,6 +823,7 @@ impl OwningTask {
 
     /// Returns the task as the guard that checks the commands of clients to the run which its worker has started.
     pub(crate) fn guard(self) -> Arc<dyn CommandGuard> {
+        // The task is running, since its worker has started this run. The answer of a registry would become outdated while the run lives.
         Arc::new(Self {
             status: TaskStatus::Running,
             row: None,

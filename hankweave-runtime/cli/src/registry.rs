@@ -76,7 +76,7 @@ pub(crate) fn with_registry_within<T>(
     })
 }
 
-/// Runs `work` to its end, of which other threads do a part.
+/// Runs `work` to its end, on a runtime that also has other threads.
 pub(crate) fn with_runtime<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     make_new_files_private();
     let runtime = lasting_runtime().map_err(|error| CliError::no_threads(&error))?;
@@ -86,7 +86,7 @@ pub(crate) fn with_runtime<T>(work: impl Future<Output = Result<T, CliError>>) -
     done
 }
 
-/// Opens the registry at an address, and makes the folder of a file if there is none.
+/// Opens the registry at an address. If the registry is a file, makes its folder if that does not exist.
 async fn connect(url: &str, world: &World) -> Result<Arc<dyn Coordinator>, TaskError> {
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         return Ok(Arc::new(Postgres::open(url).await?));
@@ -218,7 +218,7 @@ impl Registry {
         })
     }
 
-    /// Closes the registry, without waiting for requests of other tasks of this program.
+    /// Closes the registry, without waiting for requests of other async tasks.
     pub(crate) async fn close(&self) {
         self.locks.close().await;
         self.coordinator.close().await;
@@ -241,7 +241,7 @@ impl Registry {
         self.files(row).path().join(WORKSPACE)
     }
 
-    /// Returns where the files of a begun task are that this folder lacks, in words (TASK-127).
+    /// Returns a sentence about a begun task whose files are not in this folder of tasks (TASK-127); `None` if no files are missing.
     pub(crate) fn begun_elsewhere(&self, row: &TaskRow) -> Option<String> {
         let missing = self.layers.missing(row)?;
         let location = || match missing.is_of_machine {

@@ -112,7 +112,8 @@ impl Copying<'_> {
         Ok(())
     }
 
-    /// Whether an entry is not copied: our records, the copy itself, and a `.git` file, through which git commands would work in the real repository.
+    /// Whether an entry is not copied: our records, the copy itself if it lies in the workspace, and a `.git` file, through which git commands would work in
+    /// the real repository.
     fn is_left_out(&self, path: &Path, kind: FileType) -> bool {
         let is_git_link = kind.is_file() && path.ends_with(".git");
         path == self.root.join(STATE_DIR) || path == self.copy || is_git_link
@@ -122,6 +123,7 @@ impl Copying<'_> {
         if kind.is_dir() {
             DirBuilder::new().mode(0o700).create(target)?;
             self.folder(path, target)?;
+            // Only now: a folder that may not be written to could not be filled.
             return fs::set_permissions(
                 target,
                 fs::metadata(path).map(|found: Metadata| found.permissions())?,
@@ -137,7 +139,7 @@ impl Copying<'_> {
         }
     }
 
-    /// Returns the target for the copy of a link: a target in the workspace becomes its copy.
+    /// Returns the target for the copy of a link. An absolute path into the workspace leads into the copy instead, as a relative one does anyway.
     fn rebased(&self, target: PathBuf) -> PathBuf {
         match target.strip_prefix(self.root) {
             Ok(within) => self.copy.join(within),

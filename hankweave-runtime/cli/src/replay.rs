@@ -118,6 +118,7 @@ fn choose_report(global: &Global, speed: Speed) -> Reporter {
     } else if is_drawable() {
         let speed = match speed {
             Speed::Times(times) => times,
+            // Stands for a replay without waits.
             Speed::Max => 0.0,
         };
         Reporter::live(LiveContext::of_replay(speed))

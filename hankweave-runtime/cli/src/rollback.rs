@@ -126,7 +126,7 @@ pub(crate) fn roll_back(global: &Global, request: &RollbackRequest<'_>) -> Resul
     Ok(signals::stopped(&shutdown))
 }
 
-/// Returns the command that reverses an undo or a restore.
+/// Returns the command that reverses an undo or a restore; `None` for other rollbacks.
 fn reversal(request: &RollbackRequest<'_>, rollback: &Rollback) -> Option<String> {
     let hints = HintCommands::about(request.execution);
     match (&rollback.undoes, &request.target) {
@@ -143,6 +143,7 @@ fn reversal(request: &RollbackRequest<'_>, rollback: &Rollback) -> Option<String
 
 /// Returns what `status` will name as next after this rollback, which may only be planned.
 fn outlook_after(execution: &Path, state: &HankweaveState, rollback: &Rollback) -> Option<Outlook> {
+    // The state after the rollback, which also withdraws an answer to a question for an approval.
     let ahead = HankweaveState {
         pending_rollback: Some(rollback.record.clone()),
         approval: None,
@@ -161,6 +162,7 @@ async fn perform(
 ) -> Result<Option<(Rollback, Arc<HankweaveState>)>, CliError> {
     let world = World::real();
     let mut options = RunOptions::default();
+    // Fails if the history cannot be read: starting over would leave nothing to roll back to.
     options.strict_state = true;
     let hints = HintCommands::about(request.execution);
     let disk = world.disk.clone();

@@ -288,7 +288,7 @@ struct Start<'a> {
     notices: Vec<String>,
     /// Refuses commands of clients to the run of a worker.
     guard: Option<Arc<dyn CommandGuard>>,
-    /// This process, if it is that of a detached run and not ready yet to leave its terminal or to report.
+    /// Present in the process of a detached run: [`Start::leave_terminal`] moves its output, then [`Start::attend_detached`] takes it to report the run.
     detachment: Cell<Option<Detachment>>,
 }
 
@@ -431,7 +431,8 @@ async fn drive(
         never = detached => match never {},
         never = suspend::answer(suspending, terminal.as_ref()) => match never {},
     };
-    // Prints the remaining events. They end when the state manager has stopped, which is part of the run.
+    // Prints the remaining events. They end when the state manager has stopped, which is part of the run. If the output is not read, a stop that the user
+    // requests ends the wait for it.
     let shown = show.end(async {
         tokio::select! {
             never = watch => match never {},
@@ -441,6 +442,7 @@ async fn drive(
     let report = shown.await;
     let outcome = outcome.map_err(|error| start_failure(&error, hints, &execution, &state()))?;
     let ways = match &outcome.result {
+        // Only the cleanup in `resume_command` helps.
         RunResult::Paused(pause) if pause.by == InterruptedBy::Disk => Vec::new(),
         RunResult::Stopped(_) | RunResult::Failed(_) | RunResult::Paused(_) => {
             status::ways_on(&execution, &state())
@@ -559,11 +561,11 @@ impl Start<'_> {
         // A rehearsal ends before a user could open its page.
         let is_watched = !self.args.rehearse || self.args.open;
         if let Some(address) = hankweave.page_address().filter(|_| is_watched) {
-            let hints = match self.copy {
+            let command = match self.copy {
                 Some(copy) => self.hints.command_in(copy, "page"),
                 None => self.hints.command("page"),
             };
-            report.page(&address, &hints);
+            report.page(&address, &command);
         }
         if let Some(port) = hankweave.taken_port() {
             report.notice(&format!(
@@ -628,6 +630,7 @@ fn start_failure(
 fn resume_command(outcome: &RunOutcome, hints: &HintCommands) -> String {
     // The next run needs more than the budget that this one has used up.
     let more = outcome.budget.map(|budget| budget.more()).unwrap_or_default();
+    // After a rehearsal in the workspace of a task, a worker runs the task: `run` is refused there.
     if outcome.rehearsed.is_some()
         && let Some(command) = OwningTask::of(hints.execution()).and_then(|task| task.run_command())
     {
@@ -843,6 +846,7 @@ fn exit_code(outcome: &RunOutcome) -> u8 {
         RunResult::Failed(_) | RunResult::OutputFailed(..) => CliErrorKind::Failed.code(),
         RunResult::Unsaved(_) => CliErrorKind::Io.code(),
         RunResult::Paused(_) | RunResult::Stopped(StopCause::Sentinel) => PAUSED,
+        // Every codon has ended, so nothing is left for the next run to continue.
         RunResult::Stopped(StopCause::Request | StopCause::ForcedRequest) if outcome.done => 0,
         RunResult::Stopped(cause) => cause.exit_code(),
     }

@@ -17,6 +17,7 @@ use crate::registry::Registry;
 pub(crate) async fn cost_so_far(registry: &Registry, row: &TaskRow) -> Option<TaskCost> {
     let ended = ended_cost(row);
     let is_uncertain = ended.is_some_and(|cost| cost.cost_is_lower_bound);
+    // Of a running attempt, or one that lost its worker, the files here may know more than the registry.
     if row.record.status() != TaskStatus::Running && !is_uncertain {
         return ended;
     }
@@ -42,7 +43,7 @@ pub(crate) fn set_budget(row: &TaskRow) -> Option<Usd> {
     TaskSpec::read(row.record.metadata()).ok()?.max_cost()
 }
 
-/// Returns the worker of a running task that does not work: suspended on this machine, late or gone.
+/// Returns the worker of a running task if that worker is suspended on this machine, late or gone; `None` otherwise.
 pub(crate) fn absent_worker(
     registry: &Registry,
     holders: &TaskHolders,
@@ -58,7 +59,8 @@ pub(crate) fn absent_worker(
     }
 }
 
-/// Returns what stops the run of a task that is no longer running in its registry, but whose suspended worker has not stopped the run.
+/// Returns what stops the run of a task that is no longer running by its registry: the worker would have stopped the run, but is suspended. `None` if no
+/// such run is left.
 pub(crate) fn left_at_work(registry: &Registry, row: &TaskRow) -> Option<String> {
     if row.record.status() == TaskStatus::Running {
         return None;

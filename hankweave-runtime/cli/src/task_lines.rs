@@ -95,7 +95,7 @@ pub(crate) fn why_requeued(error: &str, by: Option<Attempter<'_>>) -> String {
     known.unwrap_or_else(|| in_words(error).unwrap_or_else(|| error.to_owned()))
 }
 
-/// Returns an error code of a task whose attempt ended without a result in words; `None` for other errors.
+/// Returns the words for an error code of an attempt that ended without a result; `None` for other errors.
 pub(crate) fn in_words(error: &str) -> Option<String> {
     Some(match error {
         ORPHANED => lost("its worker"),

@@ -195,6 +195,7 @@ impl ThreadView<'_> {
         }
         let time = match entry.codon.is_terminal() || self.process.is_live() {
             true => codon_time(&entry.codon, self.process, self.holder.as_ref()),
+            // Its process no longer exists, so it may have worked longer than is known.
             false => ColumnTime::of(self.open_codon().worked, true),
         };
         let line = codon_line(codon_standing(&entry.codon, self.process), time, &codon);

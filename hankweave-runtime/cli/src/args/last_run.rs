@@ -82,7 +82,7 @@ pub(crate) fn found_by_directory(directory: &Path, last: &LastRun) -> Option<Pat
     (has_none && is_file(&last.hank)).then(|| last.hank.clone())
 }
 
-/// Returns the folder of a hank if that names the hank as well, else its path.
+/// Returns the folder of a hank file if the folder is enough to find this file, else the path of the file.
 pub(crate) fn shortest_name(hank: PathBuf) -> PathBuf {
     let folder = folder_of(&hank);
     let found = hank_files::find_in(&RealDisk, &folder);
@@ -97,7 +97,7 @@ pub(crate) fn folder_of(hank: &Path) -> PathBuf {
     folder_in(Path::new(""), hank)
 }
 
-/// Returns the folder of a hank whose path is relative to `base`, also relative to `base`.
+/// Returns the folder of a hank. Both paths are relative to `base`.
 pub(crate) fn folder_in(base: &Path, hank: &Path) -> PathBuf {
     match is_file(&base.join(hank)) {
         true => hank

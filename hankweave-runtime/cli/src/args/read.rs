@@ -124,6 +124,7 @@ fn with_last_run(command: &clap::Command, args: Box<RunArgs>, matches: &ArgMatch
     let is_typed = |name: &str| {
         let mut options = run.get_arguments();
         let option = options.find(|option| option.get_long() == Some(name));
+        // An option that this version does not have counts as typed, so that it is not taken over.
         option.is_none_or(|option| is_typed(matches, option.get_id().as_str()))
     };
     let kept = match args.forget {
@@ -242,8 +243,8 @@ fn is_typed(matches: &ArgMatches, id: &str) -> bool {
     is_known && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// Returns the test whether `subcommand` takes a recorded option of a run. A record may come from anywhere, so an option that `run` itself does not
-/// remember, by its name and with a value or without, fails the test.
+/// Returns a test whether `subcommand` takes a recorded option of a run. A record may come from anywhere, so the test also demands that `run` itself
+/// remembers such an option, and that the option has a value only if it takes one.
 pub(crate) fn repeated_by(subcommand: &str) -> impl Fn(&GivenOption) -> bool + use<> {
     let command = super::command();
     // Names of options, and whether they take a value.

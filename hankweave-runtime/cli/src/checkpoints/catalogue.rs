@@ -90,7 +90,7 @@ impl Catalogue {
         })
     }
 
-    /// Returns the checkpoint that a rollback restored, if `row` is the checkpoint that it made of the files before.
+    /// Returns the checkpoint that a rollback restored, if `row` is the checkpoint with the files before that rollback.
     pub(super) fn restored_after(&self, row: &CheckpointRow) -> Option<&CheckpointSha> {
         let mut operations = self.state.operations.iter();
         let operation = operations.find(|known| known.files > 0 && known.before.checkpoint_sha == row.sha)?;
@@ -127,8 +127,8 @@ impl Catalogue {
         }
     }
 
-    /// Returns the newest checkpoint of a codon; of a codon in a loop without an iteration, that of the newest iteration. Without a codon, returns the newest
-    /// checkpoint of any codon. The `start` checkpoint of a run does not count: it is no work of a codon.
+    /// Returns the newest checkpoint of a codon, or of any codon if `codon` is `None`. An id without an iteration, such as `fix`, means the newest iteration of
+    /// `fix` in its loop. The `start` checkpoint of a run does not count: it is no work of a codon.
     pub(super) fn newest_of(&self, codon: Option<&str>) -> Option<&CheckpointRow> {
         let is_meant = |row: &&CheckpointRow| match codon {
             Some(codon) => row.codon_id.as_deref().is_some_and(|id| {
@@ -145,7 +145,7 @@ impl Catalogue {
         format!("`{}` lists all of them", self.hints.command("checkpoints"))
     }
 
-    /// Returns the repository. There is one if a row is not missing; otherwise this may fail, with a hint.
+    /// Returns the repository; fails with a hint if there is none, which can only be if every row is missing.
     pub(super) fn history(&self) -> Result<&GitHistory, CliError> {
         self.history.as_ref().ok_or_else(|| {
             CliError::new(CliErrorKind::Input, "there is no checkpoint repository").hint(format!(
@@ -157,7 +157,7 @@ impl Catalogue {
 }
 
 impl CheckpointRow {
-    /// Returns a checkpoint that only the repository knows.
+    /// Returns a checkpoint that only the repository knows; [`add`](Self::add) fills in the rest.
     fn of_repository(sha: &CheckpointSha, known: &KnownCheckpoint) -> Self {
         Self {
             sha: sha.clone(),

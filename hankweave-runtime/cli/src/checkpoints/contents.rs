@@ -93,7 +93,7 @@ struct Unsaved {
     codon: CodonId,
     /// Checkpoint of the files with which the work began.
     from: CheckpointSha,
-    /// Start of the work: that of the oldest attempt in the unbroken series of this codon's newest ones.
+    /// Start of the work: of the earliest attempt of this codon after which no other codon has run. A new file is its work only if it was touched since then.
     since: Timestamp,
 }
 
@@ -522,7 +522,7 @@ fn git_commands(
     Ok(commands)
 }
 
-/// Largest number of files that one command names; the rest is left out.
+/// Largest number of files that one command names, because the length of its arguments is limited; other files are not named.
 const MOST_NAMED: usize = 1_000;
 
 /// Starts `less` for a long text; `None` if the terminal cannot be drawn on, or if `less` is missing or does not start.

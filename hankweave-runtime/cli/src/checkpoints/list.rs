@@ -28,7 +28,7 @@ pub(super) fn list(global: &Global, catalogue: &Catalogue) -> Result<ExitCode, C
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the time, name, kind, codon and run of a checkpoint, with a dash for each that is unknown.
+/// Returns the SHA, time, type, codon and run of a checkpoint, with a dash for each that is unknown, and what it lacks.
 pub(super) fn line(row: &CheckpointRow) -> String {
     let time = row.timestamp.map_or_else(|| "-".to_owned(), local_time);
     let text = |text: &Option<String>| one_line(text.as_deref().unwrap_or("-"));

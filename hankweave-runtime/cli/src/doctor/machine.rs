@@ -48,6 +48,7 @@ pub(super) fn directory(execution: &Path) -> Vec<Finding> {
             "the file system cannot lock".to_owned(),
         )
         .hint("use a local disk; with --allow-no-lock you vouch that nobody else works there"),
+        // Also if a run holds the lock.
         Ok(_) => finding("locks", CheckStatus::Ok, "the file system locks".to_owned()),
         Err(error) => finding("locks", CheckStatus::Error, format!("{shown}: {error}")),
     });

@@ -68,6 +68,7 @@ impl Attachments {
         let owner = format!("lifecycle:{}", agent.as_str());
         let locks = &self.registry.locks;
         let request = LockRequest {
+            // The lock is refused if this task does not exist, as a new one does not yet.
             task: new.is_none().then(|| id.clone()),
             ..locks.request(TaskRow::lock_name(id), &owner, LockMode::Exclusive)
         };
@@ -100,6 +101,7 @@ impl Attachments {
             tokio::select! {
                 () = attachment.leave.cancelled() => {}
                 () = called_off(&*self.registry.coordinator, &id, CHECK_INTERVAL) => {
+                    // First stops the command that the agent may run in the task.
                     attachment.ended.cancel();
                     if let Err(error) = attachment.lifecycle.cancel(&id).await {
                         tracing::warn!(taskId = %id, %error, "a cancelled task still runs");

@@ -61,7 +61,7 @@ struct OpenSpan {
 #[derive(Debug)]
 struct AttemptSpan {
     span: OpenSpan,
-    /// Key of the attempt in the view, where a newer attempt may have started before the span ends.
+    /// Key of the attempt in the view: when its span ends, the view may already have a newer attempt.
     key: Option<AttemptKey>,
     session: Option<String>,
 }
@@ -237,6 +237,7 @@ impl Spans {
     /// Starts a span with an id of its own.
     fn open(&mut self, began: Timestamp) -> OpenSpan {
         self.count += 1;
+        // OpenTelemetry forbids an id of zeros.
         let id = format!("{:016x}", self.hash(self.count).max(1));
         OpenSpan { id, began }
     }
@@ -259,6 +260,7 @@ impl Spans {
         error: Option<&str>,
     ) -> Span {
         attributes.extend(error.map(|error| text("error.type", error)));
+        // The kind 1 is an internal span, the status code 2 an error.
         let mut json = json!({
             "traceId": format!("{:016x}{:016x}", self.hash(u64::MAX).max(1), self.hash(u64::MAX - 1)),
             "spanId": span.id,

@@ -58,10 +58,10 @@ pub(super) struct AttemptReport {
     /// Agent with script and model; `None` if all attempts of the codon had one agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) agent: Option<String>,
-    /// Name of the agent.
+    /// Name of the agent alone, by which its permissions are found.
     #[serde(skip)]
     pub(super) agent_name: Option<String>,
-    /// Permissions of the agent in words, where it has not all of them.
+    /// Permissions of the agent in words, which `Receipt::new` adds if there is an `agent`; `None` if it may do everything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) permissions: Option<String>,
     #[serde(flatten)]
@@ -87,7 +87,7 @@ pub(super) fn attempts(status: &StatusView<'_>, facts: &JournalFacts, most: usiz
 }
 
 impl AttemptReport {
-    /// Returns `attempt 2`, or when an attempt that no longer counts began.
+    /// Returns `attempt 2`, or for one that no longer counts `an earlier attempt of 23:01:07 +01:00`.
     pub(super) fn name(&self) -> String {
         match self.number {
             Some(number) => format!("attempt {number}"),

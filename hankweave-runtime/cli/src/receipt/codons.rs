@@ -266,6 +266,7 @@ pub(super) fn codons(
                     .iter()
                     .rfind(|attempt| attempt.codon == *id && !attempt.undone)
                     .and_then(|attempt| attempt.number)
+                    // The report lists only the newest attempts of all codons.
                     .unwrap_or(totals.count),
                 lines: lines.get(id).copied(),
                 changes: changes.remove(id).unwrap_or_default(),
@@ -357,7 +358,7 @@ fn mixed_changes(status: &StatusView<'_>, newest: &CodonExecution) -> Option<Str
 /// Checkpoints of each codon's work in all its attempts, and the number of files that the codon is known to have changed.
 type OwnWork<'s> = BTreeMap<&'s CodonId, (CodonWork, Option<u64>)>;
 
-/// Returns the work of each codon up to the end of its newest attempt that has a checkpoint of its end.
+/// Returns the work of each codon up to its newest attempt with a checkpoint of its end; codons without such an attempt are left out.
 fn own_work<'s>(status: &'s StatusView<'_>) -> OwnWork<'s> {
     let mut works = BTreeMap::new();
     for (at, entry) in status.thread.codons.iter().enumerate().take(MOST_PAIRS) {
@@ -372,8 +373,8 @@ fn own_work<'s>(status: &'s StatusView<'_>) -> OwnWork<'s> {
     works
 }
 
-/// Returns the files that each codon changed, at most [`LISTED`] of all codons together. A codon is left out if its checkpoints differ in another number of
-/// files than it is known to have changed: then some are files of the user.
+/// Returns the files that each codon changed, at most [`LISTED`] of all codons together. A codon is left out if the files in which its checkpoints differ
+/// are not as many as it is known to have changed: then the user has changed some of them.
 fn changes_of_codons(execution: &Path, works: &OwnWork<'_>) -> BTreeMap<CodonId, Vec<FileReport>> {
     let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
     let Some(history) = GitHistory::open(&repository).ok().flatten() else {

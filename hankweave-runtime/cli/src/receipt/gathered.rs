@@ -243,8 +243,8 @@ fn cause(status: &StatusView<'_>, crash: Option<&ReportedCrash>) -> Option<Strin
     cause.filter(|_| undoing_rollback(status).is_none())
 }
 
-/// Returns the rollback since the newest run, if it has undone work. A rollback after which everything is done has not, and neither has the undo of a
-/// rollback.
+/// Returns the rollback since the newest run, if it has undone work. The undo of a rollback brings work back instead. A rollback after which no codon is left
+/// to run has undone none either.
 fn undoing_rollback<'s>(status: &StatusView<'s>) -> Option<&'s PendingRollback> {
     let pending = status.state.pending_rollback.as_ref()?;
     if matches!(status.decision, Some(Decision::Done)) {

@@ -1,4 +1,4 @@
-//! Money of a report: spending by model, and in rows of their own what is known of no model.
+//! Money of a report: spending by model. Spending that belongs to no known model has rows of its own.
 
 use std::collections::BTreeMap;
 
@@ -106,7 +106,7 @@ pub(super) fn money(status: &StatusView<'_>, view: &RunView) -> MoneyReport {
         before: known.before,
         at_least: status.costs_at_least(),
         counted_at_least: known.at_least
-            // The unknown cost of a task was before a run that started over, so it does not count after one.
+            // If a run has started over, the unknown cost of a task is from before it and does not count.
             || (status.task_costs_at_least() && known.before == Usd::ZERO)
             || newest.is_some_and(|run| run.spends_at_least()),
         limit: known.limit,

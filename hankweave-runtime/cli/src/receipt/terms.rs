@@ -208,10 +208,7 @@ fn left_out((hank, codon): (&Hank, &CodonConfig), id: &CodonId, facts: &JournalF
 impl RequiresReport {
     /// Returns the effects that a codon must have, and whether it has had them.
     fn of(hank: &Hank, config: &CodonConfig, record: &CodonExecution, facts: &JournalFacts) -> Option<Self> {
-        let required = hank.required_of(config);
-        let is_worth_words =
-            |required: &&Requires| required.needs_files() || matches!(required, Requires::Nothing);
-        let required = required.filter(is_worth_words)?;
+        let required = hank.required_of(config)?;
         let why = record.failure_reason().and_then(|reason| reason.words());
         let times =
             |counts: &BTreeMap<CodonId, u32>| counts.get(record.codon_id()).copied().unwrap_or_default();

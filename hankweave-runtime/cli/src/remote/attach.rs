@@ -469,7 +469,7 @@ async fn obey_lines(commands: &CommandSender, hints: Option<&HintCommands>) {
     std::future::pending().await
 }
 
-/// Returns the full SHA of a checkpoint of a run whose directory is known.
+/// Returns the full SHA of a checkpoint, from the directory of the run; fails if that is unknown.
 async fn full_name(hints: Option<&HintCommands>, prefix: String) -> Result<String, CliError> {
     let Some(hints) = hints else {
         let message = format!("`{prefix}` is too short to name a checkpoint to a run elsewhere");

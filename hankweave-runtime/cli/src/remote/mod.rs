@@ -172,7 +172,7 @@ async fn connect(target: RunAddress, mut options: Options) -> Result<Client, Con
             Err(ConnectError::Find(FindError::NoPort { .. })) if Instant::now() < until && may_start() => {
                 sleep(CONNECT_INTERVAL).await;
             }
-            // A run that has just ended no longer answers, and a moment later it is no longer live.
+            // A run that has just ended no longer answers. Another attempt a moment later finds that it is no longer live, which is the better error.
             Err(ConnectError::Connect { .. } | ConnectError::Upgrade { .. })
                 if is_directory && Instant::now() < until_ended =>
             {

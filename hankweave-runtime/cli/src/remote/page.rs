@@ -11,7 +11,7 @@ use crate::hints::HintCommands;
 use crate::terminal::exit::CliError;
 use crate::terminal::output;
 
-/// Prints the address of the page with the token in it, after a connection with this token: one that the run does not know opens nothing.
+/// Prints the address of the page with the token in it. Connects with the token first: with a token that the run does not know, the page would not open.
 pub(crate) fn page(global: &Global, args: &PageArgs) -> Result<ExitCode, CliError> {
     crate::logging::install(global);
     let hints = HintCommands::about(&args.execution.execution);

@@ -69,6 +69,8 @@ impl Unit {
             .map_or(execution, |name| name.to_str().unwrap_or(execution));
         let (folder, environment) = (line(&self.folder)?, line(&self.environment)?);
         let command = self.command()?;
+        // `KillMode=mixed` sends SIGTERM to hankweave alone, which then stops its agents in order. A backslash at the end of `Description` would join the next
+        // line to it.
         Ok(format!(
             "{MARK}; `hankweave service uninstall` removes it.\n\
              # Directory: {execution}\n\

@@ -29,6 +29,7 @@ pub(super) fn markdown(receipt: &Receipt) -> String {
 
 impl Receipt {
     fn write(&self, text: &mut String) -> fmt::Result {
+        // After a rollback, a mark of success or failure would be about files that were replaced.
         let mark = match self.is_rolled_back {
             true => RunState::Stopped.mark(),
             false => self.state.mark(),
@@ -110,7 +111,7 @@ impl Receipt {
         }
     }
 
-    /// Returns `3 of 5 codons, 12 files changed, $0.7500 of $2.00, 3m20s at work, Nov 26 23:01 to 23:05`.
+    /// Returns `3 of 5 codons, 12 files changed, $0.7500 of $2.0000, 3m20s at work, 23:01 to 23:05 +01:00`.
     pub(super) fn in_short(&self) -> String {
         let CodonCount { completed, planned } = self.count;
         let mut parts = vec![format!("{completed} of {}", counted(planned, "codon"))];
