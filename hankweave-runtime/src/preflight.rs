@@ -148,6 +148,7 @@ fn leave_agents_unknown(hank: &mut Hank, known: &Problems) -> BTreeSet<String> {
     let mut unknown = BTreeSet::new();
     for (path, codon) in paths.into_iter().zip(hank.codons_mut()) {
         let agent = format!("{path}.agent");
+        // Without `agent`, the name of the model determines the agent.
         let is_unreadable = known.has_error_at(&agent) || codon.model.is_none();
         if codon.agent.is_none() && is_unreadable {
             codon.agent = Some(AgentChoice::Named(UNREADABLE.to_owned()));
