@@ -27,7 +27,7 @@ use crate::recovery::{self, OpenedExecution};
 /// A run whose start is recorded.
 pub(super) struct StartedRun {
     pub(super) run: Run<Running>,
-    /// The checkpoint of the files with which the run starts.
+    /// The checkpoint of the files with which the run starts; `None` if no checkpoint is known.
     pub(super) base: Option<CheckpointSha>,
     /// Checkpoint of the rig (set-up of the workspace) of the first codon, if that rig is in the files already.
     pub(super) rig: Option<CheckpointSha>,
@@ -158,7 +158,7 @@ async fn in_session(
     Ok(StartedRun { run, base, rig })
 }
 
-/// Why a run cannot simply continue: the user has to choose a [`Recovery`].
+/// The codon because of which a run cannot simply continue: the user may choose a [`Recovery`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnfinishedCodon {
     /// Codon that failed, crashed or was interrupted.

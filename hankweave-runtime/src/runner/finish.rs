@@ -1,8 +1,8 @@
 //! Finish of a codon after its end: its results are copied to the output directory, and files are moved to the
 //! archive (HANK-24, HANK-27).
 //!
-//! A note on disk names the codon from its start until its finish is done. When a run crashed in between, or could not copy
-//! the results, the next run does the finish first (HANK-26, RUN-14).
+//! A note on disk, `aftermath.json`, names the codon from its start until its finish is done. When a run crashed in between, or
+//! could not copy the results, the next run does the finish first (HANK-26, RUN-14).
 
 use std::path::PathBuf;
 
