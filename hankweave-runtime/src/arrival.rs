@@ -130,6 +130,7 @@ pub fn finish(world: &World, dir: &ExecutionDir) -> Result<bool, ArrivalError> {
 fn swap(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<WorkspaceSwap>, IoError> {
     let path = ready(dir);
     let read = read_if_present(disk, &path, MAX_BYTES).map_err(IoError::at("read", &path))?;
+    // A marker that cannot be understood announces nothing: what it would replace is unknown.
     let Some(arrival) = read.and_then(|bytes| serde_json::from_slice::<WorkspaceSwap>(&bytes).ok()) else {
         return Ok(None);
     };
@@ -195,8 +196,8 @@ fn finish_swap(
         let left = arrival.left.clone().filter(known);
         store.restore(&RestoreRequest {
             target: target.clone(),
-            // Files that are as in `left` are saved in that checkpoint already.
             spares_changed: false,
+            // Files that are as in `left` are saved in that checkpoint already.
             safety: left.clone(),
             left,
             at,

@@ -282,8 +282,8 @@ impl Hankweave {
     ///
     /// # Errors
     ///
-    /// Returns [`RunError`] when the checkpoints or the files cannot be read, and [`RunError::NothingLeft`] where the run would pause at once because its budget is
-    /// spent.
+    /// Returns [`RunError`] when the checkpoints or the files cannot be read, and [`RunError::NothingLeft`] where the run would pause at once because its
+    /// budget is spent.
     pub async fn taken_back(&self) -> Result<Option<RestorePlan>, RunError> {
         runner::taken_back(&self.opened).await
     }
@@ -384,7 +384,8 @@ impl Hankweave {
         };
         let close_server = async {
             if let Some(server) = server {
-                server.close(shutdown.cause().is_none()).await;
+                let ended_by_itself = shutdown.cause().is_none();
+                server.close(ended_by_itself).await;
             }
         };
         // Boxed: in a debug build the future of a whole run is too large for the stack of an embedder's thread.

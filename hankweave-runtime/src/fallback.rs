@@ -41,12 +41,12 @@ pub(crate) fn value_of(variable: &str, environment: &Environment) -> Option<Stri
     values.filter(|value| !value.is_empty()).map(str::to_owned).next()
 }
 
-/// Whether an agent can continue in `other` a session that it had in `one`: it is one program, and the environments differ in keys alone, not in the
-/// folders in which sessions are kept.
+/// Whether an agent can continue in `other` a session that it had in `one`: it is one program, and the environments differ only in keys, tokens and
+/// addresses, not in the folders in which sessions are kept.
 pub(crate) fn shares_sessions(one: &CodonConfig, other: &CodonConfig) -> bool {
-    let is_key = |name: &str| ["_KEY", "_TOKEN", "_URL"].iter().any(|end| name.ends_with(end));
-    let folders = |codon: &CodonConfig| -> Vec<(String, String)> {
-        let variables = codon.env.iter().filter(|(name, _)| !is_key(name));
+    let is_of_the_account = |name: &str| ["_KEY", "_TOKEN", "_URL"].iter().any(|end| name.ends_with(end));
+    let others = |codon: &CodonConfig| -> Vec<(String, String)> {
+        let variables = codon.env.iter().filter(|(name, _)| !is_of_the_account(name));
         variables
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect()
@@ -57,7 +57,7 @@ pub(crate) fn shares_sessions(one: &CodonConfig, other: &CodonConfig) -> bool {
         (Some(one), Some(other)) => one == other,
         _ => one.agent_name() == other.agent_name(),
     };
-    same_agent && folders(one) == folders(other)
+    same_agent && others(one) == others(other)
 }
 
 #[cfg(test)]

@@ -86,8 +86,10 @@ impl GivenOption {
         match self.name.as_str() {
             "detached-process" | "dry-run" | "forget" | "headless" | "new" | "open" | "recover"
             | "rehearse" | "replan" => OptionScope::Start,
+            // An agent given as JSON may name a program, which a record must not start.
             "agent" if value.is_some_and(|value| value.starts_with('{')) => OptionScope::CommandLine,
             "agent" | "on-hangup" | "output" | "prices" => OptionScope::Directory,
+            // Every plain word passes `is_model_name`, also a number or a duration.
             "file-contents"
             | "ignore-rig-failures"
             | "max-cost"

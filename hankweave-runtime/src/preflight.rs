@@ -148,6 +148,7 @@ fn leave_agents_unknown(hank: &mut Hank, known: &Problems) -> BTreeSet<String> {
     let mut unknown = BTreeSet::new();
     for (path, codon) in paths.into_iter().zip(hank.codons_mut()) {
         let agent = format!("{path}.agent");
+        // Without `agent`, the name of the model determines the agent.
         let is_unreadable = known.has_error_at(&agent) || codon.model.is_none();
         if codon.agent.is_none() && is_unreadable {
             codon.agent = Some(AgentChoice::Named(UNREADABLE.to_owned()));
@@ -202,7 +203,7 @@ pub fn planned(hank: &Hank, options: &RunOptions) -> Hank {
     hank
 }
 
-/// Returns the problems of a planned hank, each with its place: as errors those for which a run is refused, as warnings the others.
+/// Returns the problems of a planned hank, each with its place. Those for which a run is refused are errors, the others warnings.
 #[must_use]
 pub fn refused(hank: &Hank, options: &RunOptions, drivers: &DriverSet) -> Vec<Problem> {
     let names: Vec<&str> = drivers.names().collect();
@@ -296,8 +297,8 @@ fn problems_of_fallbacks(
     problems
 }
 
-/// Returns the hint for a fallback's problem at the codon's `path`. A key that the entry of the fallback does not have, but only the codon, is named
-/// in the hint: changing it changes the codon for every agent of the list.
+/// Returns the hint for a fallback's problem at `path`. Every key but `agent` and `model` is the codon's, not the fallback's, so the hint adds that a change of
+/// it counts for every agent of the list.
 fn hint_at(path: &str, hint: &str) -> String {
     let key = path.rsplit('.').next().unwrap_or_default();
     match key {
@@ -404,7 +405,7 @@ fn numbers(version: &str) -> Vec<u64> {
     words.map_while(|word| word.parse().ok()).collect()
 }
 
-/// Returns a warning for each cause for which agents of a planned hank cannot be started here, at the place of the first such agent.
+/// Returns one warning for each reason why an agent of a planned hank cannot be started here, at the place of the first agent with this reason.
 #[must_use]
 pub fn missing_agents(hank: &Hank, drivers: &DriverSet) -> Vec<Problem> {
     let mut reported_causes = BTreeSet::new();

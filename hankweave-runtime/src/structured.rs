@@ -16,7 +16,7 @@ const MAX_DIFFERENCE_BYTES: usize = 300;
 pub(crate) struct CheckedSchema(Validator);
 
 impl CheckedSchema {
-    /// Regular expressions take linear time, and nothing is fetched. The error describes the problem of the schema.
+    /// Compiles a schema. Its regular expressions take linear time, and nothing is fetched. The error describes the problem of the schema.
     pub(crate) fn of(schema: &Value) -> Result<Self, String> {
         let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
         let validator = options.build(schema);

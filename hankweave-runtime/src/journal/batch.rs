@@ -141,7 +141,7 @@ impl<'b> BatchLine<'b> {
         &self.batch.entries[self.index]
     }
 
-    /// Returns a copy of the entry.
+    /// Returns a copy of the entry; always `Some`.
     #[must_use]
     pub fn entry(self) -> Option<JournalEntry> {
         Some(self.value().clone())

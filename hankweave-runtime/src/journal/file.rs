@@ -163,7 +163,7 @@ impl FileJournal {
         Ok(())
     }
 
-    /// Rewrites the last file with the lines of `restored` inserted.
+    /// Rewrites the last file with the lines of `restored` inserted. Only the last file can lack lines (see [`roll`](Self::roll)).
     fn rewrite_last(&self, writer: &mut SegmentWriter, restored: &Batch) -> io::Result<()> {
         let segment = writer
             .segments
@@ -179,12 +179,12 @@ impl FileJournal {
         let mut lines = segment.lines(&*self.disk, 0);
         while let Some(line) = lines.next_line()? {
             let seq = lines::seq_of(line.bytes);
-            while let Some(line) = restored.next_if(|line| seq.is_some_and(|seq| line.seq() < seq)) {
-                add(line.text().as_bytes());
+            while let Some(lost) = restored.next_if(|lost| seq.is_some_and(|seq| lost.seq() < seq)) {
+                add(lost.text().as_bytes());
             }
             add(line.bytes);
         }
-        restored.for_each(|line| add(line.text().as_bytes()));
+        restored.for_each(|lost| add(lost.text().as_bytes()));
         disk::replace(&*self.disk, &segment.path, &content)?;
         writer.file = self.disk.open_append(&segment.path)?;
         Ok(())
@@ -403,6 +403,7 @@ fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<SegmentWriter> {
         file,
         last_seq,
         count: None,
+        // The process before may have ended without a sync.
         unsynced: true,
         untidy: false,
     })

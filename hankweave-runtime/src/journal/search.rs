@@ -54,7 +54,7 @@ pub fn newest(
 /// Number of bytes that are searched at a time, from the end of a file on.
 const SEARCHED: u64 = 1 << 20;
 
-/// The newest such event in the last `left` bytes of one file. Subtracts the bytes of the file from `left`.
+/// The newest event of type `kind` that is `wanted`, in the last `left` bytes of one file. Subtracts the bytes of the file from `left`.
 fn newest_in(
     disk: &dyn Disk,
     segment: &Path,
@@ -80,7 +80,8 @@ fn newest_in(
         };
         let found = begin + found as u64;
         let line = whole_line(disk, segment, found)?;
-        // The mark may also be part of an event's content, such as the input of a tool.
+        // The mark may also be part of an event's content, such as the input of a tool. The search then continues before this mark: the next part lacks its
+        // last byte, so it is not found again.
         match JournalEntry::from_json(&line) {
             Ok(entry) if entry.event.name() == kind && wanted(&entry.event) => return Ok(Some(entry)),
             Ok(_) | Err(_) => end = found + mark.len() as u64 - 1,

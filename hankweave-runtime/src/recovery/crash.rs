@@ -100,7 +100,7 @@ pub fn lived(disk: &dyn Disk, dir: &ExecutionDir, codon: &CodonExecution, last: 
     last.since(began).saturating_sub(suspended)
 }
 
-/// Part of the message about processes that were ended, in the notice and in the journal.
+/// Part of the message about processes that were ended; the report of a run finds the message in the journal by these words.
 pub const LEFT_BEHIND: &str = "that a crashed run had left behind";
 
 /// Returns the message about processes of crashed runs that were ended; `None` if there were none.
@@ -233,6 +233,7 @@ fn costs_of_running(
     // The path comes from state.json, which others may have edited: it must stay in the state directory.
     let is_ours = log.components().all(|part| matches!(part, Component::Normal(_)));
     let reckoned = is_ours.then(|| {
+        // Only a codon with fallbacks has its agent on record. Without the hank, any other agent is taken for Claude Code.
         let recorded_name = chosen.as_ref().map_or("claude", |chosen| &chosen.agent);
         let name = config
             .as_ref()
@@ -259,6 +260,7 @@ fn costs_of_running(
                     final_tokens,
                 });
             }
+            // A log that shows less than the record is incomplete.
             used.lower_bound || used.cost < cost
         }
         Some(Err(_)) | None => true,

@@ -102,6 +102,7 @@ fn expected(name: &str) -> Option<(FileKind, &'static str)> {
     folder.or_else(file).or_else(temporary)
 }
 
+/// Whether an earlier start has moved this entry aside: [`disk::only`] gives such a name.
 fn was_set_aside(name: &OsStr) -> bool {
     name.to_string_lossy().contains(".damaged-")
 }

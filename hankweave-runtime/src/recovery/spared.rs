@@ -52,6 +52,7 @@ impl CheckpointStore for SparedCheckpoints {
         self.writing(|store| store.create_start(request))
     }
 
+    // This method and the next three do not read the repository, so nothing is put back for them.
     fn survey(&self, patterns: &[String]) -> Result<Vec<SurveyedFile>, CheckpointError> {
         self.store.survey(patterns)
     }

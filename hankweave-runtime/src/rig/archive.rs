@@ -97,7 +97,7 @@ pub struct Moved {
 /// A file that was to be moved back, and the error if that failed.
 pub type RestoredEntry = (ArchiveEntry, Result<(), String>);
 
-/// Why the archive cannot be used. Nothing was moved.
+/// Why the archive cannot be used. Nothing was moved, unless the manifest could not be written after the move.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
@@ -124,7 +124,7 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// Returns [`ArchiveError`] when nothing could be moved at all.
+    /// Returns [`ArchiveError`] when nothing could be moved at all, or the manifest could not be written after the move.
     pub fn put(&self, disk: &dyn Disk, request: &ArchiveRequest) -> Result<Moved, ArchiveError> {
         let patterns = Patterns::parse(&request.patterns).map_err(ArchiveError::Pattern)?;
         let selection = RigSelection {
@@ -195,12 +195,12 @@ impl Archive {
         Ok(entries.filter(is_undone).collect())
     }
 
-    /// Moves the files of `entries` back, the newest first, and removes the moved ones from the manifest. A file whose place is taken, or
-    /// that cannot be moved, stays in the archive. Returns the files whose move was tried.
+    /// Moves the files of `entries` back, and removes the moved ones from the manifest. The newest comes first, so it gets the place if several files had
+    /// the same one. A file whose place is taken, or that cannot be moved, stays in the archive. Returns the files whose move was tried.
     ///
     /// # Errors
     ///
-    /// Returns [`ArchiveError`] when nothing could be moved at all.
+    /// Returns [`ArchiveError`] when nothing could be moved at all, or the manifest could not be written after the move.
     pub fn restore(
         &self,
         disk: &dyn Disk,

@@ -240,6 +240,7 @@ fn list_tree(
     survey: &mut CopySurvey<'_>,
 ) -> Result<Option<Tree>, CopyError> {
     let failed = || IoError::at("read", &place.path);
+    // Before it is opened: an entry that is left out may be unreadable, or of any kind. Patterns for folders alone follow once the kind is known.
     if depth > 0 && survey.leaves_out(&place.path, false) {
         return Ok(None);
     }

@@ -69,12 +69,12 @@ impl OutputCopier {
             leave_out: self.directory.strip_prefix(&self.workspace).ok(),
             links: true,
         };
-        let select = |source| OutputError::Select {
+        let search_failed = |source| OutputError::Select {
             folder: self.workspace.clone(),
             source,
         };
-        let workspace = disk.open_folder(&self.workspace).map_err(select)?;
-        let paths = files::select(&*workspace, selection).map_err(select)?;
+        let workspace = disk.open_folder(&self.workspace).map_err(search_failed)?;
+        let paths = files::select(&*workspace, selection).map_err(search_failed)?;
         let copy = |path: PathBuf| {
             let directory = self.open_directory(disk);
             let copied = directory.and_then(|directory| self.copy_one(&*workspace, &path, &*directory));

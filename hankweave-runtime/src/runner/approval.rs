@@ -12,7 +12,7 @@ use super::outcome::{Pause, RunResult};
 use crate::codon::{RunContext, prompt_values};
 use crate::state_manager::{StateManager, TransitionError};
 
-/// Whether the run waits for an answer even when no client is connected.
+/// Whether the run waits for an answer even when no client is connected. [`RunContext::is_attended`] counts connected clients instead.
 pub(super) fn is_attended(context: &RunContext) -> bool {
     let options = &context.options;
     options.answers || options.attended || !options.autostart
@@ -23,7 +23,7 @@ pub(super) fn can_be_asked(context: &RunContext) -> bool {
     context.options.answers || context.is_attended()
 }
 
-/// Returns the question before the codon starts.
+/// Returns the question before the codon starts; empty if the hank has none for it.
 pub(super) fn question(context: &RunContext, entry: &PlanEntry) -> String {
     let config = context.hank.codon(entry.codon_id.configured());
     let Some(approval) = config.and_then(|config| config.approval.as_ref()) else {

@@ -27,7 +27,7 @@ use crate::recovery::{self, OpenedExecution};
 /// A run whose start is recorded.
 pub(super) struct StartedRun {
     pub(super) run: Run<Running>,
-    /// The checkpoint of the files with which the run starts.
+    /// The checkpoint of the files with which the run starts; `None` if no checkpoint is known.
     pub(super) base: Option<CheckpointSha>,
     /// Checkpoint of the rig (set-up of the workspace) of the first codon, if that rig is in the files already.
     pub(super) rig: Option<CheckpointSha>,
@@ -79,6 +79,7 @@ pub(super) async fn start(
         }
         Resume::RollBack(source) => {
             let pending = state.pending_rollback.as_ref();
+            // A recorded rollback to this position has restored its files already.
             let is_rolled_back = pending.is_some_and(|pending| pending.source == source);
             let source = match is_rolled_back {
                 true => source,
@@ -90,6 +91,7 @@ pub(super) async fn start(
             (source, ContinuationReason::Rollback)
         }
     };
+    // A position without a checkpoint keeps the files as they are.
     let base = match source.checkpoint_sha.is_blank() {
         false => Some(source.checkpoint_sha.clone()),
         true => thread::position(&state, &thread::build(&state, None, None)),
@@ -109,6 +111,7 @@ fn check_budget(opened: &OpenedExecution, state: &HankweaveState) -> Result<(), 
     let ceiling = opened.options.ceiling.or_from_hank(&opened.hank);
     let newest = state.runs.iter().find_map(|run| run.codons.last());
     let planned = newest.and_then(|codon| state.planned(codon.codon_id()));
+    // Without autostart no codon starts by itself, so the run does not pause at once.
     let Some(entry) = planned.filter(|_| opened.options.autostart) else {
         return Ok(());
     };
@@ -155,10 +158,10 @@ async fn in_session(
     Ok(StartedRun { run, base, rig })
 }
 
-/// Why a run cannot simply continue: the user has to choose a [`Recovery`].
+/// The codon because of which a run cannot simply continue: the user may choose a [`Recovery`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnfinishedCodon {
-    /// Codon that failed or crashed.
+    /// Codon that failed, crashed or was interrupted.
     pub codon: CodonId,
     /// Why it failed.
     pub reason: Option<String>,

@@ -73,7 +73,7 @@ pub enum AcceptedCommand {
     RolledBack(Box<Rollback>),
 }
 
-/// Why a command is not carried out; nothing has changed.
+/// Why a command is not carried out. Nothing has changed, except after a [`Rollback`](Self::Rollback) that states a change.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -244,7 +244,7 @@ impl Inbox {
         work: impl Future<Output = T>,
         mut obey: impl FnMut(RunnerRequest) -> Option<RunnerRequest>,
     ) -> T {
-        let mut early = VecDeque::new();
+        let mut returned = VecDeque::new();
         tokio::pin!(work);
         let result = loop {
             // Both arms are cancel safe: the work is only borrowed, and a receive that is dropped loses
@@ -252,11 +252,12 @@ impl Inbox {
             tokio::select! {
                 biased;
                 result = &mut work => break result,
-                request = self.next(), if early.len() < QUEUE => early.extend(obey(request)),
+                request = self.next(), if returned.len() < QUEUE => returned.extend(obey(request)),
             }
         };
-        early.append(&mut self.deferred);
-        self.deferred = early;
+        // `next` takes the oldest request, so those that are still deferred are newer.
+        returned.append(&mut self.deferred);
+        self.deferred = returned;
         result
     }
 

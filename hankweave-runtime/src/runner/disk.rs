@@ -43,6 +43,7 @@ impl DiskUse {
     /// Whether at least four fifths of the limit are used.
     #[must_use]
     pub const fn is_scarce(self) -> bool {
+        // Divided rather than multiplied, because a product could overflow.
         self.used / 4 >= self.limit / 5
     }
 

@@ -1,8 +1,8 @@
 //! Finish of a codon after its end: its results are copied to the output directory, and files are moved to the
 //! archive (HANK-24, HANK-27).
 //!
-//! A note on disk names the codon from its start until its finish is done. When a run crashed in between, or could not copy
-//! the results, the next run does the finish first (HANK-26, RUN-14).
+//! A note on disk, `aftermath.json`, names the codon from its start until its finish is done. When a run crashed in between, or
+//! could not copy the results, the next run does the finish first (HANK-26, RUN-14).
 
 use std::path::PathBuf;
 
@@ -187,7 +187,7 @@ impl<'a> CodonFinish<'a> {
         }
     }
 
-    /// Does the finish of the ended codon. Only a completed codon has results; the end of a loop counts also after a failure.
+    /// Does the finish of the ended codon. Only a completed codon has results; but a failed one can end an iteration or a loop as well.
     pub(super) async fn run(&self, ended: &CodonExecution) -> Result<(), PublishError> {
         if let CodonExecution::Completed(completed) = ended {
             if let Err(why) = self.publish_results().await {
@@ -249,6 +249,7 @@ impl<'a> CodonFinish<'a> {
         own.extend(results_variable(self.world, self.dir, self.manager, self.hank).await);
         let rig = Rig {
             world: self.world.clone(),
+            // Only copies read the hank's folder, and these items are all commands.
             hank: self.dir.root().to_owned(),
             workspace: self.dir.root().to_owned(),
             env: child_environment(&self.world.environment, &own),
@@ -332,6 +333,7 @@ impl<'a> CodonFinish<'a> {
             return;
         };
         let is_final = end.next != NextIteration::Follows;
+        // The earlier process may have published it.
         if !self.again {
             self.publish(end.into()).await;
         }
@@ -364,6 +366,7 @@ impl<'a> CodonFinish<'a> {
         }
         // A hank that lies in the workspace must not archive itself.
         request.patterns.extend_from_slice(self.own_files);
+        // Events about the archive of a loop have the id of the loop here.
         let Ok(codon_id) = CodonId::new(&*request.codon_id) else {
             return;
         };

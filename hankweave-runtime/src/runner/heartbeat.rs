@@ -25,7 +25,7 @@ pub(super) struct Heartbeat<'a> {
 }
 
 impl Heartbeat<'_> {
-    /// Refreshes the lock file at each interval, and as soon as the run is asked to stop, until the future is dropped, which loses nothing.
+    /// Refreshes the lock file at each interval, and as soon as the run is asked to stop. Ends only when it is dropped, which loses nothing.
     pub(super) async fn run(&self) -> Infallible {
         let mut interval = tokio::time::interval(HEARTBEAT_INTERVAL);
         let (mut stopped, mut is_stopping) = (pin!(self.shutdown.requested()), false);
@@ -47,7 +47,7 @@ impl Heartbeat<'_> {
         self.refresh().await;
     }
 
-    /// Writes the lock file. When another server has written it, the directory is no longer ours, and the run
+    /// Writes the lock file. When another process has written it, the directory is no longer ours, and the run
     /// is stopped.
     pub(super) async fn refresh(&self) {
         let run = self.possession.manager.snapshot().current_run_id.clone();

@@ -73,7 +73,8 @@ pub struct RunOutcome {
     pub total_cost: Usd,
     /// Whether more was spent in all runs than is known.
     pub total_cost_is_lower_bound: bool,
-    /// Total budget and what is used of it; `None` when nothing was to be done.
+    /// Total budget and what is used of it; `None` when nothing was to be done, or when the results of an earlier codon could not be copied and no run
+    /// started.
     pub budget: Option<CeilingUse>,
     /// Number of codons of the plan that are completed, in this run or before; each counts once, however often a loop repeats it.
     pub completed: usize,

@@ -32,7 +32,7 @@ use crate::shutdown::{Shutdown, StopCause};
 
 /// How a run ends, and whether another one follows.
 enum RunEnd {
-    /// Nothing is left to do in this process.
+    /// No other run follows in this process.
     Over(RunResult),
     /// Another run follows, in which this codon runs again.
     Again(StartPoint, CommandReply, ChosenCodon),
@@ -50,8 +50,8 @@ pub(crate) struct RunDependencies {
     pub(crate) server: Option<SocketAddr>,
 }
 
-/// Runs one run, or several when commands ask for it, then waits for `last` and releases
-/// the directory.
+/// Runs one run, or several when commands ask for it, then waits for `last`, in which the caller closes its server, and
+/// releases the directory.
 pub(crate) async fn run(
     opened: OpenedExecution,
     lock: InstanceLock,
@@ -123,8 +123,8 @@ async fn run_all(
         let description = Event::run_described(&context.hank, context.ceiling())
             .or_goal(|| goal_of_prompt(&first_prompt()?))
             .of_rehearsal(context.options.rehearsal);
-        // A run without anything to do only records that the rollback before it was undone. It has no limits of its
-        // own: the limits of the earlier work stay.
+        // With autostart and nothing left to do, a run only records a rollback to the end of the plan, such as an undo. It has no limits of its own:
+        // the limits of the earlier work stay.
         let has_limits = autostart != Autostart::On || !is_done(&context);
         if has_limits {
             context.publish(description).await;

@@ -17,7 +17,7 @@ pub enum RollbackTarget {
     Undo,
     /// Position before the rollback with this id, which must be the newest operation; only a run without a codon may have followed.
     UndoOf(String),
-    /// Position after the operation whose name begins with this text.
+    /// Position after the operation whose id begins with this text.
     Operation(String),
 }
 

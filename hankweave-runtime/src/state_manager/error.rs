@@ -57,7 +57,7 @@ pub enum LoadError {
     /// The journal could not be read, or events that it lacks could not be added.
     #[error("failed to complete the journal")]
     Journal(#[source] IoError),
-    /// The mark of the first snapshot could not be written to the log.
+    /// The mark of the first snapshot, a line that identifies it, could not be written to the log.
     #[error("failed to append to state.log")]
     Log(#[source] std::io::Error),
     /// Another version of hankweave wrote a state file, and this one does not read it (D4). Nothing was

@@ -24,9 +24,9 @@ const SYNC_DELAY: Duration = Duration::from_millis(200);
 /// Maximum number of waiting requests; then the writer waits as well.
 const QUEUE: usize = 2;
 
-/// Number of event numbers that a start skips after an unclean end. A sync is forced before more events than this are published without one,
-/// so that no subscriber sees a number twice (P2). The gap is larger than what an agent can print between two syncs of a
-/// working disk, so that normally no sync is forced.
+/// Number of event numbers that a start skips after an unclean end: subscribers may have seen events that the end took from the journal, and no number
+/// may be used for two events (P2). So a sync is forced before more events than this are published without one. The gap is larger than what an agent can
+/// print between two syncs of a working disk, so that normally no sync is forced.
 pub(super) const SEQ_GAP: u64 = 100_000;
 
 /// Request of the writer to the [`JournalWriter`].
@@ -84,7 +84,8 @@ struct LazySync {
     due: Option<Instant>,
     /// The sync in progress, and how many of the unsynced events it makes durable.
     work: Option<(BoxFuture<'static, Result<(), IoError>>, u64)>,
-    /// Number of newest events that neither a state event after them in the log nor a sync of the journal has made durable.
+    /// Number of events since the last state event or sync, whichever was later: a crash could take these, and with them their numbers. A state event in
+    /// the log keeps its number and all earlier ones safe.
     unsynced: u64,
 }
 

@@ -66,7 +66,7 @@ impl LoadedState {
 ///
 /// # Errors
 ///
-/// [`LoadError`]; until then damaged files were at most moved aside.
+/// [`LoadError`]; damaged files may have been moved aside before the error.
 pub fn load(parts: &StateManagerParts, strictness: Strictness) -> Result<LoadedState, LoadError> {
     let found = parts.files.find().map_err(LoadError::Files)?;
     let history_exists = found.traces || found.log.last_seq() > 0 || parts.journal.last_seq() > 0;
@@ -97,6 +97,7 @@ pub fn load(parts: &StateManagerParts, strictness: Strictness) -> Result<LoadedS
     // Whether the last process ended cleanly, with everything durable.
     let clean = last_seq == 0 || found.log.closed_at == Some(last_seq);
     let quarantined = repair_files(parts, &found, backup, recovered.source).map_err(LoadError::Files)?;
+    // A damaged log was just written again as a whole, so the range of its last write no longer applies.
     let last_write = match found.log.damaged_lines {
         0 => &found.log.last_write,
         _ => &NOTHING_IN_DOUBT,

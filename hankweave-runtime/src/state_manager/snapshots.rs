@@ -30,7 +30,7 @@ const PACE: u32 = 29;
 /// more than an early one. A file of n MiB may lag n seconds behind the log (D11).
 const BYTES_A_SECOND: u64 = 1 << 20;
 
-/// Possible growth of the next document, in bytes.
+/// Expected growth of the next document, in bytes: it is rendered into a buffer that has this much more than the last one.
 const GROWTH: usize = 64 << 10;
 
 /// Minimum number of bytes that are cut off the log: large enough that cutting is rare, and small enough that a log of this length is
@@ -56,7 +56,7 @@ pub(super) struct Snapshots {
     cuts: LogTrimPoints,
 }
 
-/// A step of a snapshot that has ended, for the writer to continue.
+/// Outcome of one step of a snapshot, after which the writer starts the next step.
 pub(super) enum SnapshotStep {
     /// A snapshot is due: the writer starts it.
     Due,

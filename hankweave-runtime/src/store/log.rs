@@ -36,7 +36,7 @@ pub struct StateLog {
 /// Stands for the last write when a log has just been written again, so that no part of it is in doubt.
 pub const NOTHING_IN_DOUBT: Range<u64> = u64::MAX..u64::MAX;
 
-/// Least room that is made at a time, in bytes; up to [`MOST_ROOM`], as much room is made as the lines take.
+/// Least room that is made at a time, in bytes. Between this and [`MOST_ROOM`], the room is as long as all lines of the log.
 const LEAST_ROOM: u64 = 16 << 10;
 
 /// Most room that is made at a time, in bytes.

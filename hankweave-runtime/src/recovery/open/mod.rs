@@ -143,8 +143,8 @@ fn separate_rehearsals(
     Ok(options.rehearsal || state.runs.front().is_some_and(|run| run.is_rehearsal()))
 }
 
-/// Records the hank for later rollbacks, which start without one, and the command line and limits of its run; `starts` is as for `remember`. A rollback that
-/// does not find the record leaves copies of rigs in the workspace, which loses nothing.
+/// Records the hank for later rollbacks, which start without one, and the command line and limits of its run. `starts` is whether a run starts now. A rollback
+/// that does not find the record leaves copies of rigs in the workspace, which loses nothing.
 pub(crate) async fn remember_hank(opened: &OpenedExecution, starts: bool) {
     let possession = &opened.possession;
     let (disk, dir, hank, options) = (

@@ -101,6 +101,7 @@ pub(super) fn open_records(
         // A process that was killed while it wrote the file may have left this. An error of the disk shows up below.
         let _ = remove_if_present(&*world.disk, &with_suffix(&state_dir.join(file), ".tmp"));
     }
+    // Makes the spare copy of the record, which is outside of the workspace (P11), equal to the record.
     if let Some(spare) = spare_of(&*world.disk, &state_dir) {
         spare.start();
     }
@@ -153,6 +154,7 @@ fn open_repository(
     let state_dir = dir.state_dir();
     match spare_of(&*world.disk, &state_dir) {
         Some(spare) => {
+            // Opening writes to the repository without `disk`, so the spare copy has to be updated.
             spare.follow();
             Ok((Arc::new(SparedCheckpoints::new(store, spare)), report))
         }

@@ -59,7 +59,8 @@ fn restore_event(of_codon: &[RestoredEntry]) -> Option<Event> {
     })
 }
 
-/// Returns the files that were archived by the codons between the target and `left`, the checkpoint of the current files.
+/// Returns the files that were archived by the codons between the target and `left`, the checkpoint of the current files. If that is
+/// unknown, returns only the files whose own checkpoint is unknown.
 pub(super) async fn archived(
     possession: &LockedExecution,
     source: &ContinuationSource,

@@ -67,8 +67,8 @@ pub enum RollbackError {
         #[source]
         source: RestoreError,
     },
-    /// A restore was interrupted, and its checkpoint cannot be read any more. A run or rollback that continues from another
-    /// position abandons the restore.
+    /// A restore was interrupted, and its checkpoint cannot be read any more. A run that starts over at the first codon, or another
+    /// rollback, abandons the restore.
     #[error(
         "the way back to checkpoint {} was interrupted and cannot be finished, because the checkpoint cannot be read",
         target.short()
@@ -102,12 +102,12 @@ pub(super) fn cannot_be_read(error: &RollbackError) -> bool {
 }
 
 /// Whether the restore of a rollback failed before it changed any file.
-pub(super) fn changed_nothing(error: &RollbackError) -> bool {
-    matches!(error, RollbackError::Restore(error) if changes_nothing(error))
+pub(super) fn rollback_changed_nothing(error: &RollbackError) -> bool {
+    matches!(error, RollbackError::Restore(error) if restore_changed_nothing(error))
 }
 
 /// Whether a restore with this error has changed no file.
-pub(super) fn changes_nothing(error: &RestoreError) -> bool {
+pub(super) fn restore_changed_nothing(error: &RestoreError) -> bool {
     matches!(
         error,
         RestoreError::History(_)

@@ -102,7 +102,7 @@ pub(super) fn arrived(rollback: &Rollback, changed: usize) -> Event {
         source.checkpoint_sha.short(),
         of_codon.unwrap_or_default()
     );
-    // Removed copies of rigs are files of the plan, but no longer change in the restore. So the larger number counts.
+    // Copies of rigs were removed before the restore: `files`, planned before that, has them, and `changed` does not. The larger number counts.
     let message = match changed.max(files.count()) {
         0 => format!("no file had to change for checkpoint {target}"),
         count => format!(

@@ -40,8 +40,9 @@ pub(super) async fn find(
         RollbackTarget::UndoOf(id) => thread::undo_of(&state, id),
         _ => None,
     };
+    // An undo starts from the files with which the undone operation ended: newer files are the user's.
     let left_by_undone = match undo.as_ref().and_then(|undo| undo.left.clone()) {
-        Some(sha) => existing(possession, sha).await?,
+        Some(sha) => if_restorable(possession, sha).await?,
         None => None,
     };
     Ok(RollbackPlan {
@@ -53,8 +54,8 @@ pub(super) async fn find(
     })
 }
 
-/// Returns the checkpoint, unless it cannot be restored.
-async fn existing(
+/// Returns the checkpoint if it can be restored.
+async fn if_restorable(
     possession: &LockedExecution,
     sha: CheckpointSha,
 ) -> Result<Option<CheckpointSha>, RollbackError> {
@@ -119,8 +120,8 @@ fn cleaned_up(state: &HankweaveState, is_wanted: impl Fn(&CheckpointSha) -> bool
 /// Kinds of checkpoints of the files before a restore and before a codon. They are neither the end of a codon nor its rig.
 const BEFORE_KINDS: [&str; 2] = ["safety", "start"];
 
-/// Returns the target for a checkpoint of [`BEFORE_KINDS`] whose SHA begins with `prefix`; `None` without one. Its position in history is that of the newest
-/// checkpoint with a position on which it builds, or else the end of the thread.
+/// Returns the target for a checkpoint of [`BEFORE_KINDS`] whose SHA begins with `prefix`; `None` without one. Such a checkpoint has no position in history, so
+/// it gets that of its nearest ancestor that has one, or else the end of the thread.
 async fn target_of_before_kind(
     possession: &LockedExecution,
     state: &HankweaveState,

@@ -47,7 +47,8 @@ impl KeptFiles {
         patterns: Vec<String>,
         known: [CheckpointSha; 2],
     ) {
-        self.new = new_files(possession, (patterns, Timestamp::UNIX_EPOCH), known.into()).await;
+        let of_any_age = Timestamp::UNIX_EPOCH;
+        self.new = new_files(possession, (patterns, of_any_age), known.into()).await;
     }
 
     /// Returns the files that the user had changed before the work, and that the work changed again: the user's versions are restored.
@@ -122,7 +123,7 @@ async fn new_files(
     })
 }
 
-/// Returns the files in no checkpoint that a crashed codon has made, or the user since the crash: a rollback keeps them (RUN-19).
+/// Returns the files in no checkpoint that were made since the start of a crashed codon, by it or by the user: a rollback keeps them (RUN-19).
 pub(super) async fn unsaved(possession: &LockedExecution, route: &RollbackPlan) -> Vec<TreePath> {
     let newest = route.thread.codons.first();
     let is_crash = |newest: &&ThreadCodon| newest.was_cut_off() && route.state.pending_rollback.is_none();

@@ -24,7 +24,7 @@ use hankweave_core::thread;
 use hankweave_core::wire::Event;
 
 use self::archive::archived;
-use self::error::changed_nothing;
+use self::error::rollback_changed_nothing;
 use self::events::{arrived, failed, publish_arrival, started, undo_codons};
 use self::find::{find, left_by_run};
 use self::kept::{KeptFiles, unsaved};
@@ -135,6 +135,8 @@ pub(crate) async fn preview_of_run(
             .map(|work| work.new_files(store, &*disk))
             .transpose()?
             .flatten();
+        // After a crash the run starts from a new checkpoint of the files that were left (`UndoneWork::narrow`). That checkpoint has the files that the
+        // work made, and lacks those that stay; a preview makes no checkpoint and corrects the plan instead.
         request.spares_changed = spares_changed && new.is_none();
         let mut plan = store.plan_restore(&request)?;
         let NewFiles { made, stay } = new.unwrap_or_default();
@@ -211,6 +213,7 @@ async fn roll_back(
     kept: &KeptFiles,
 ) -> Result<Rollback, RollbackError> {
     check_survivors(possession)?;
+    // Recorded again if the restore fails before it changes a file.
     let recorded_before = possession.manager.snapshot().pending_rollback.clone();
     let archived = archived(possession, &route.source, route.left.clone()).await?;
     let mut pending = PendingRollback {
@@ -258,7 +261,7 @@ async fn roll_back(
         }
         Err(error) => {
             possession.publish(failed(&error)).await;
-            if changed_nothing(&error) {
+            if rollback_changed_nothing(&error) {
                 put_back(possession, removed_copies).await;
                 record(possession, recorded_before).await?;
             }

@@ -8,7 +8,7 @@ use hankweave_core::wire::{Event, ProgressKind};
 
 use super::RollbackError;
 use super::archive::unarchive;
-use super::error::{cannot_be_read, changes_nothing};
+use super::error::{cannot_be_read, restore_changed_nothing};
 use crate::checkpoint::{Protection, RestoreRequest, changed_files};
 use crate::codon::await_with_progress;
 use crate::recovery::LockedExecution;
@@ -103,7 +103,7 @@ pub(super) async fn finish_restore(
 /// The activity for progress reports while files are saved and restored; no codon belongs to it.
 const RESTORE: (ProgressKind, Option<&CodonId>) = (ProgressKind::Restore, None);
 
-/// Makes the safety checkpoint. `by_a_run` is whether a run rolls back by itself.
+/// Makes the safety checkpoint. `by_a_run` is whether a run rolls back by itself: `pending` does not show that before its operation is set.
 pub(super) async fn protect(
     possession: &LockedExecution,
     pending: &PendingRollback,
@@ -122,7 +122,7 @@ async fn restore(possession: &LockedExecution, pending: &PendingRollback) -> Res
     let restore = await_with_progress(&possession.manager, &possession.checkpoints, RESTORE, restore);
     match (restore.await, &pending.safety) {
         (Ok(report), _) => Ok(report.done.count()),
-        (Err(source), Some(safety)) if !changes_nothing(&source) => Err(RollbackError::Interrupted {
+        (Err(source), Some(safety)) if !restore_changed_nothing(&source) => Err(RollbackError::Interrupted {
             safety: safety.clone(),
             source,
         }),
@@ -146,7 +146,7 @@ fn is_of_a_run(pending: &PendingRollback) -> bool {
 }
 
 /// Whether `left` is the checkpoint with which the newest codon ended, so that the user made all later differences. `operation` is
-/// the rollback's, once the rollback is recorded: from then on the position before the rollback is known only from there.
+/// the operation of a rollback that is recorded already: then only the operation still has the position before the rollback.
 pub(super) fn ends_newest(
     state: &HankweaveState,
     operation: Option<&Operation>,

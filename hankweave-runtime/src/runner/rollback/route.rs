@@ -21,7 +21,7 @@ pub(super) struct RollbackPlan {
     pub(super) thread: ExecutionThread,
     /// The target.
     pub(super) source: ContinuationSource,
-    /// The checkpoint of the current files.
+    /// The checkpoint of the current files; `None` if none can be read.
     pub(super) left: Option<CheckpointSha>,
     pub(super) cause: OperationCause,
 }
@@ -57,7 +57,8 @@ impl RollbackPlan {
         thread::build(&state, None, None)
     }
 
-    /// Returns the operation to record once the files are restored. `safety` is the checkpoint of the files before that, if one was made.
+    /// Returns the operation to record once the files are restored; `None` if the position before the rollback is unknown. `safety` is the checkpoint of the
+    /// files before that, if one was made.
     pub(super) fn operation(
         &self,
         possession: &LockedExecution,
@@ -65,7 +66,8 @@ impl RollbackPlan {
         plan: &RestorePlan,
     ) -> Option<Operation> {
         let target = &self.source.checkpoint_sha;
-        let files = match plan.write.is_empty() && plan.delete.is_empty() {
+        // The checkpoint of the files before the restore.
+        let files_before = match plan.write.is_empty() && plan.delete.is_empty() {
             true => target,
             // Files that are only added need no safety checkpoint.
             false => safety.or(self.left.as_ref()).unwrap_or(target),
@@ -77,7 +79,7 @@ impl RollbackPlan {
             at: possession.world.clock.now(),
             behind: self.state.runs.front()?.run_id.clone(),
             before: ContinuationSource {
-                checkpoint_sha: files.clone(),
+                checkpoint_sha: files_before.clone(),
                 ..thread::head(&self.state)?
             },
             after: self.source.clone(),
@@ -133,7 +135,7 @@ impl RollbackPlan {
 /// Whether `source` is a position in this codon or after it.
 fn is_target(entry: &ThreadCodon, source: &ContinuationSource) -> bool {
     let is_after = Some(entry.codon.codon_id()) == source.after_codon.as_ref();
-    // The checkpoint of a rig is not after its codon, which still runs. So the checkpoints are compared as well.
+    // A position at the rig of a codon is known by its checkpoint, so the checkpoints are compared as well.
     let mut checkpoints = entry.codon.checkpoints();
     entry.run_id == source.run_id && (is_after || checkpoints.any(|(_, sha)| *sha == source.checkpoint_sha))
 }

@@ -156,7 +156,7 @@ pub(super) fn earlier_work(
     }
 }
 
-/// Returns the work of the attempts from the oldest to the newest of another agent; `attempts` has the newest first.
+/// Returns the work from the oldest attempt to `attempts[newest_of_other]`, the newest one of another agent; `attempts` has the newest first.
 fn work_of_attempts(
     context: &RunContext,
     attempts: &[&CodonExecution],
@@ -189,7 +189,7 @@ fn work_of_conversation(
     work_of(context, newest, (*newest.start_time(), None), Some(task))
 }
 
-/// Returns the work between two times, whose last attempt is `newest`.
+/// Returns the work between two times, whose last attempt is `newest`. `task` is `None` if the codon that continues has the same task.
 fn work_of(
     context: &RunContext,
     newest: &CodonExecution,

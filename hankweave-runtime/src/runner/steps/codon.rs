@@ -79,6 +79,7 @@ pub(super) async fn run_codon(
     // A session that this agent cannot continue is left, and a summary takes its place.
     let left = wanted.take_if(|session| !can_continue(session));
     let reachable_session = match &wanted {
+        // In the attempt before, the agent did not know the session: this attempt starts a new one.
         Some(session) if was_lost(thread, id, session) => None,
         _ => reachable(context, id, wanted.clone()).await,
     };
@@ -152,13 +153,12 @@ pub(super) async fn run_codon(
     })
 }
 
-/// The result of a codon with which the run pauses.
+/// The result of a codon that was interrupted because a budget is used up: the run pauses.
 fn paused(execution: &CodonExecution) -> CodonResult {
     let reason = execution
         .failure_reason()
         .and_then(|reason| reason.message.clone());
-    let by = execution.interruption().unwrap_or(InterruptedBy::Stop);
-    CodonResult::Paused(by, reason.unwrap_or_default())
+    CodonResult::Paused(InterruptedBy::Ceiling, reason.unwrap_or_default())
 }
 
 /// Whether the record has notes that the typed codon does not have, so that the two differ.
@@ -232,8 +232,8 @@ async fn reachable(context: &RunContext, id: &CodonId, session: Option<SessionId
     None
 }
 
-/// Carries out or refuses a command while a codon runs. A command for which no codon may run is returned, to be carried out later, if this
-/// codon has ended and only its results are being copied: clients show the codon as ended.
+/// Carries out or refuses a command while a codon runs. Once the codon has ended and only its results are being copied, clients show it as ended. Commands to
+/// start a codon or to roll back are then returned, to be carried out after the copy.
 fn obey_or_refuse(
     context: &RunContext,
     request: RunnerRequest,

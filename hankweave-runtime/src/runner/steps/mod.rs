@@ -42,8 +42,8 @@ pub(super) enum Autostart {
 }
 
 impl Autostart {
-    /// Why the run is idle when nothing can start: after a rollback, that is the reason until a codon has
-    /// run.
+    /// Returns why the run is idle when nothing can start: because of the rollback, until a codon has run after it, or else
+    /// `otherwise`.
     fn reason_or(self, otherwise: IdleReason) -> IdleReason {
         match self {
             Self::Wait(reason @ IdleReason::RollbackCompleted) => reason,
@@ -54,7 +54,7 @@ impl Autostart {
 
 /// How the loop of one run ends.
 pub(super) enum RunLoopExit {
-    /// Nothing is left to do in this process.
+    /// No other run follows in this process.
     Over(RunResult),
     /// A codon that has ended runs again, in a new run.
     Again(StartPoint, CommandReply, ChosenCodon),
@@ -171,6 +171,7 @@ pub(super) async fn run_codons(
             NextStep::Chosen(entry, rig) => (entry, rig),
             NextStep::Codon(entry, rig) => (entry, rig.into()),
             NextStep::Try(retry, rig) => (retry.entry, rig.into()),
+            // `idle` never returns `LoopAction::Run` for these.
             NextStep::Asked(..) | NextStep::Blocked(_) | NextStep::Nothing => continue,
         };
         if let Some(why) = disk.no_room(context).await {

@@ -49,7 +49,7 @@ pub(super) enum StepDecision {
     Next(NextStep),
     /// The plan is extended first: a loop gets its next iteration, or ends.
     Extend(PlanExtension),
-    /// Nothing is left to do in this process.
+    /// The run ends with this result, and no other run follows in this process.
     Over(RunResult),
 }
 
