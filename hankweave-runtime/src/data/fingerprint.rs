@@ -108,7 +108,11 @@ impl FingerprintReader<'_> {
             if found.kind == FileKind::Directory && depth < DEPTH {
                 match self.folder(&place, &path, depth + 1) {
                     Ok(()) => {}
-                    Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound) => {}
+                    Err(error)
+                        if matches!(
+                            error.kind(),
+                            io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound
+                        ) => {}
                     Err(error) => return Err(error),
                 }
             }
