@@ -79,7 +79,7 @@ fn object(schema: &Value, inner: impl Fn(&Value) -> Option<Value>) -> Option<Val
     let required = schema.get("required").and_then(Value::as_array);
     for key in required.into_iter().flatten().filter_map(Value::as_str) {
         if !object.contains_key(key) {
-            // A required key without a schema gets a made-up value. One whose schema has no example leaves no object that fits.
+            // A required key without a schema gets a made-up value. If its schema has no example, no object fits.
             let is_described = schema
                 .get("properties")
                 .is_some_and(|keys| keys.get(key).is_some());

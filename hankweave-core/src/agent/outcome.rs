@@ -13,8 +13,8 @@ pub struct ExitOutcome {
     pub exit: ProcessExit,
     /// Meaning of the exit, together with the agent's own words.
     pub verdict: Verdict,
-    /// Verdict that replaces a success if neither a passed check nor a changed file proves the success (AGENT-24). `None` after a failure, and for agents that
-    /// report success themselves.
+    /// Verdict that replaces a success in a codon without a check, if no changed file proves the success (AGENT-24). `None` after a failure, and for agents
+    /// that report success themselves.
     pub unless_shown: Option<Verdict>,
     /// Whether the agent itself states that it used no token. An agent without any statement about its usage states nothing (AGENT-49).
     pub states_no_usage: bool,

@@ -46,9 +46,9 @@ type Totals = (Usd, bool, Duration);
 /// Usage of all attempts of a codon.
 #[derive(Debug, Clone, Copy, Default)]
 struct Attempts {
-    /// Cost of the agents alone, for a codon's own limit, which sentinels do not use up.
+    /// Cost of the agents alone, for the limits of one codon (its own, or its share outside of loops), which sentinels do not use up.
     of_agents: Usd,
-    /// Cost of agents and sentinels, for the limits that codons share.
+    /// Cost of agents and sentinels, for the limits of loops and of the hank.
     spent: Usd,
     /// Time at work.
     time: Duration,
@@ -86,7 +86,8 @@ impl<'a> ThreadLedger<'a> {
         let before_runs = self.before_runs();
         let mut account = Account::default();
         for record in self.thread.iter().rev() {
-            // A new run starts. The totals become those of all earlier runs, which include codons that a rollback undid and that the thread lacks.
+            // A run starts here, as the thread has the codons of each run from the first one on. The totals become those of all earlier runs, with the
+            // codons that a rollback undid and that the thread lacks.
             if record.codon_index_in_run == 0 {
                 let before = before_runs.get(&record.run.run_id);
                 let before = before.copied().unwrap_or_default();

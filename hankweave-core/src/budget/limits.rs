@@ -352,8 +352,8 @@ impl Scope<'_> {
     fn dollars(&self, own: Option<Usd>) -> (Option<Usd>, bool) {
         let left = self.left_of_ceiling();
         let allotted = self.allotted();
-        // `inside` is the limit that loop and shares set. In a loop this may be just `left`, passed on. So `not_ceiling` is the limit without regard to `left`:
-        // it shows whether the ceiling is lower than all other limits.
+        // `inside` is the limit that loop and shares set. In a loop this may be just `left`, passed on. `not_ceiling` leaves that out, so that the ceiling
+        // can be compared with the other limits.
         let (inside, not_ceiling) = match self.in_loop {
             // A loop without a limit of its own passes on what is left of the ceiling, in shares if it has any. A share counts as another limit
             // than the ceiling.

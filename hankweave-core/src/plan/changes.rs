@@ -83,7 +83,7 @@ pub(super) fn hank_changes(
 }
 
 /// Returns the upcoming codons that a loop takes from the hank although the plan lacks them: those of an iteration that is planned, and those of the loop that
-/// had ended with the entry `ended` and continues now. `None` means that no loop had ended.
+/// had ended with the entry `ended` and continues now. `ended` is `None` if no loop had ended, and with a new plan.
 fn taken_codons(
     plan: &SharedList<PlanEntry>,
     upcoming: &[PlanEntry],

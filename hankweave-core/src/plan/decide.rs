@@ -59,8 +59,8 @@ pub fn decide(state: &HankweaveState, hank: &Hank) -> Decision {
     }
 }
 
-/// Whether a loop has only repeated itself as often as its limit allows, so that the run must not start the next iteration (STATE-69). `next` is the first
-/// codon of that. Only codons of the newest run count: if the user starts another run, that has none yet and starts the iteration.
+/// Whether a loop has only repeated itself as often as its limit allows, so that the user has to look before its next iteration, which starts with `next`
+/// (STATE-69). Only codons of the newest run count: a later run has none yet, so it starts that iteration.
 fn is_stuck(state: &HankweaveState, hank: &Hank, next: &PlanEntry) -> bool {
     let Some(newest) = state.runs.front().and_then(|run| run.codons.last()) else {
         return false;
@@ -142,8 +142,8 @@ fn continue_plan(state: &HankweaveState, thread: &ThreadTip<'_>, hank: &Hank) ->
     {
         return act(state, hank, newest, failed, action);
     }
-    // A codon that continues in its session starts even after a failure that blocks. So does one that its source names, as at its rig-setup checkpoint,
-    // unless the source names it because it was interrupted: then the rules below decide.
+    // A codon that continues in its session starts even after a failure that blocks. So does one that the source of the run names, as at its rig-setup
+    // checkpoint, unless it is the newest codon and was interrupted: then the rules below decide.
     if in_session || (is_run_again(state, next) && !interrupted) {
         return start_codon(state, next);
     }

@@ -97,7 +97,7 @@ pub enum ExpandError {
     /// The plan has a codon that the hank does not have, because hank.json has changed.
     #[error("codon `{0}` is still to be run, and hank.json does not have it any more")]
     RemovedCodon(CodonId),
-    /// The plan has a codon in a loop, and hank.json does not have that codon in that loop.
+    /// The plan has a codon in a loop, and hank.json no longer has it in that loop.
     #[error(
         "codon `{codon_id}` is still to be run, and hank.json does not have it any more in a loop `{loop_id}`"
     )]

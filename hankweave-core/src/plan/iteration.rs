@@ -146,7 +146,7 @@ impl HankweaveState {
                 .map(|place| place.iteration)
         };
         let codons = self.runs.iter().flat_map(|run| run.codons.iter().rev());
-        // The search ends at older iterations. Otherwise a loop without checks would be searched to its first iteration, again and again.
+        // The search ends at older iterations. Otherwise each iteration of a loop without checks would search back to the first one.
         let mut codons = codons.take_while(|codon| iteration_of(codon).is_none_or(|known| known >= before));
         codons.find_map(|codon| codon.loop_check().filter(|_| iteration_of(codon) == Some(before)))
     }

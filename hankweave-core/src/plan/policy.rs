@@ -21,8 +21,8 @@ const LONGEST_HINT: Duration = Duration::from_secs(60 * 60);
 pub struct Retry {
     /// The codon.
     pub entry: Box<PlanEntry>,
-    /// Number of the retry, from 1. 0 for an attempt that is no retry: the first one again after an interruption, one after a usage limit, or one with another
-    /// agent.
+    /// Number of the retry, from 1. 0 for an attempt that is no retry: the first one again because it was interrupted, one after a usage limit, or one with
+    /// another agent.
     pub number: u32,
     /// Greatest number of retries.
     pub most: u32,
@@ -46,7 +46,7 @@ pub struct UsageLimit {
 }
 
 impl Retry {
-    /// How long the wait is, counted from the failure.
+    /// Returns the length of the wait, counted from the failure.
     #[must_use]
     pub fn wait(&self) -> Duration {
         match self.limit {
@@ -55,7 +55,7 @@ impl Retry {
         }
     }
 
-    /// How much of the wait is left at `now`. If the clock was set back, it is at most `after`; a wait for a limit ends when the clock shows its end.
+    /// Returns the rest of the wait at `now`. If the clock was set back, it is at most `after`; a wait for a limit ends when the clock shows its end.
     #[must_use]
     pub fn remaining(&self, now: Timestamp) -> Duration {
         if let Some(limit) = self.limit {

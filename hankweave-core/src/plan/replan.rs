@@ -71,7 +71,7 @@ fn rest_of_iteration(
         context.is_some_and(|context| context.loop_id == *id)
     };
     let has_begun = |id: &LoopId| plan.iter().any(|entry| is_in(id, entry));
-    // The next planned entry is in a loop that has started: its iteration, as hank.json has it now.
+    // If the next planned entry is in a loop that has started, its iteration is taken as hank.json has it now.
     if let Some(context) = rest.next().and_then(|next| next.loop_context.as_ref())
         && let Some(found) = hank.find_loop(&context.loop_id)
         && has_begun(&context.loop_id)
@@ -81,7 +81,7 @@ fn rest_of_iteration(
         whole.retain(|entry| !plan.iter().any(|known| known.codon_id == entry.codon_id));
         return Ok(whole);
     }
-    // Otherwise the last done entry may end its iteration in the old plan, but not in hank.json.
+    // Otherwise the last entry may end its iteration in the old plan, but not in hank.json.
     let Some(last) = plan.last() else {
         return Ok(Vec::new());
     };

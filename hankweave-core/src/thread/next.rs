@@ -51,6 +51,7 @@ pub(super) fn was_interrupted(run: &RunRecord) -> bool {
 }
 
 /// Returns the policy, retry or ignore, by which the run would have continued after the failure of the newest codon, if it was interrupted before it did so.
+/// Such a failure does not block.
 pub(super) fn policy_of_passed_failure(thread: &ThreadTip<'_>, last_run: &RunRecord) -> Option<OnFailure> {
     last_run.interrupted_by?;
     let newest = thread.newest()?.codon;

@@ -256,7 +256,7 @@ fn files_at(state: &HankweaveState, source: &ContinuationSource) -> Option<Check
 
 /// Returns the thread that a run which starts at `source` continues.
 pub(super) fn thread_at(state: &HankweaveState, source: &ContinuationSource) -> ExecutionThread {
-    // Only the source of a pending rollback decides about the thread, so the other fields have any values.
+    // Only the source of a pending rollback decides about the thread, so the other fields can have any values.
     let mut ahead = state.clone();
     ahead.pending_rollback = Some(PendingRollback {
         source: source.clone(),

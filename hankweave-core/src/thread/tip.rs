@@ -75,7 +75,7 @@ impl ThreadTip<'_> {
         self.newest().is_some_and(is_open) || older.any(is_open)
     }
 
-    /// Whether the newest codon failed, or was open when its run ended; see
+    /// Whether the newest codon failed, or was open when its run failed or crashed; see
     /// [`ExecutionThread::failed`](super::ExecutionThread::failed).
     #[must_use]
     pub fn failed(&self) -> bool {

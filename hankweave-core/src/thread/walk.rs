@@ -97,8 +97,8 @@ impl<'a> ThreadCodons<'a> {
         Some(parent)
     }
 
-    /// If `source` is the set-up of the first codon of `parent`, and that codon continued an attempt of an earlier run with the same set-up, returns the set-up
-    /// as a source in the earlier run.
+    /// Returns the set-up `source` as a source in an earlier run, if it is the set-up of the first codon of `parent`, and that codon continued an attempt of
+    /// the earlier run with the same set-up.
     fn rerun_before(
         &self,
         parent: (&RunRecord, usize),

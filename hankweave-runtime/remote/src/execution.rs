@@ -87,7 +87,7 @@ impl TryFrom<String> for RemoteExecution {
         let id = name.strip_prefix("runs/").or_else(|| name.strip_prefix("tasks/"));
         let id = id.ok_or("it begins neither with `runs/` nor with `tasks/`")?;
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'%');
-        // The id is as `as_reference` returns it. A `%` shows that it is escaped already; escaping it again would change it.
+        // The id must be as `as_reference` returns it. A `%` shows that it is escaped; escaping it again would change it.
         match !id.is_empty() && id.bytes().all(plain) && (id.contains('%') || as_reference(id) == id) {
             true => Ok(Self(name)),
             false => Err("it can be no part of a reference"),

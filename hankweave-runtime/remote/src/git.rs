@@ -128,7 +128,7 @@ impl Git {
         let variable = self.environment.get(OsStr::new("GIT_SSH_COMMAND")).cloned();
         let ssh_command = match variable {
             Some(command) => Some(command.to_string_lossy().into_owned()),
-            // A program in place of ssh, which may take other options.
+            // `GIT_SSH` names a program in place of ssh, which may not know our option.
             None if self.environment.contains_key(OsStr::new("GIT_SSH")) => return Ok(self),
             None => {
                 let setting = self

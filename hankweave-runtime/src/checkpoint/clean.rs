@@ -92,7 +92,7 @@ fn fate(
     let Some(branch) = name.strip_prefix("refs/heads/") else {
         return Ok(Fate::Stays);
     };
-    // A branch with the files before an earlier run. If `keep` lacks its checkpoint, no record names it: that run was never recorded.
+    // A branch with the files before an earlier run. `keep` lacks its checkpoint if that run was never recorded, or if it is removed.
     let is_unneeded = branch.starts_with(EARLIER_BEGINNING) && !keep.contains(&name_of(tip));
     if !gone.contains(&name_of(tip)) && !is_unneeded {
         return Ok(Fate::Stays);

@@ -334,7 +334,7 @@ impl<'a> Loading<'a> {
     fn copy(&mut self, files: &[(TreePath, FileEntry)], folders: &Folders, place: &[u8]) {
         for (path, _) in files {
             let within = path.folders().take_while(|folder| folder.len() >= place.len());
-            // From the innermost folder outwards. Above a folder that is known, all others are known too.
+            // From the innermost folder outwards: if a folder is copied already, so are those around it.
             for folder in within {
                 let Some(tree) = folders.get(folder) else { continue };
                 if self.folders.insert(folder.into(), *tree).is_some() {

@@ -28,7 +28,7 @@ use super::{
 use crate::world::disk::{open_folder_in, sync_file_system};
 use crate::world::environment::umask_of_user;
 
-/// Maximum number of temporary names that are passed over in one folder, because folders of the user's have these names.
+/// Maximum number of temporary names that are passed over in one folder because folders of the user have these names.
 const MOST_TEMPORARY: usize = 64;
 
 /// Longest target of a link, in bytes.

@@ -261,7 +261,7 @@ impl Walker<'_> {
             return Ok(());
         }
         let kind = match kind {
-            // `names` failed to find the kind. If this attempt fails too, its error decides.
+            // `names` could not read the kind. If it cannot be read now either, the error decides whether the entry is skipped.
             FileType::Unknown => match rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => FileType::from_raw_mode(stat.st_mode),
                 Err(error) => return self.skip_or_fail(error),

@@ -200,7 +200,7 @@ impl CodonRun<'_> {
             self.run.watch.survey(self).await;
         }
         let checkpoint = made?;
-        // Not worth a line: protected paths, such as git folders, are left out of every checkpoint.
+        // Protected paths, such as git folders, get no line in the log: every checkpoint leaves them out.
         for skipped in checkpoint
             .skipped
             .iter()
@@ -342,8 +342,8 @@ impl CodonRun<'_> {
             Interruption::Ordered(CodonCommand::ForceStop(reason)) => {
                 let reason = reason.unwrap_or_else(|| "user request".to_owned());
                 let reason = FailureReason::unknown(true, format!("Force stopped: {reason}"));
+                // -1, whatever the exit code of the agent (RUN-13).
                 let ended = self.fail(codon, -1, reason).await;
-                // A forced stop has the exit code -1 whatever the code of the agent (RUN-13).
                 let message = format!("Codon {} force stopped", self.entry.codon_id);
                 self.run.publish(Event::Info { message }).await;
                 ended

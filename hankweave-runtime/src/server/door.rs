@@ -119,7 +119,7 @@ impl Door {
     async fn list(&self, connection: Box<dyn Connection>) {
         match &self.rooms {
             Rooms::Many(records) => plain::send_json(connection, &records.listed().await).await,
-            // The gate admits no request for a list here.
+            // The gate of a server of one run admits no request for a list.
             Rooms::One(_) => {}
         }
     }

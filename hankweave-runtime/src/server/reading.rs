@@ -202,7 +202,7 @@ impl RecordReader {
     fn state(&self) -> Result<HankweaveState, Refused> {
         let files = StateFiles::new(Arc::clone(&self.world.disk), None, self.dir.state_dir());
         let failed = |error: StateFileError| Refused::new(Code::InternalError, chain(&error));
-        // The journal is not read: if no file of the state can be used, the document is empty.
+        // Without the journal: if neither state.json nor its backup can be used, the document is rebuilt from the state log alone.
         Ok(peek(&files.find().map_err(failed)?, true, Vec::new).state)
     }
 

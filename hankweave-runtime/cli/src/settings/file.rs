@@ -41,8 +41,8 @@ pub(super) fn read_of_user(disk: &dyn Disk, path: &Path) -> Result<SettingsFile,
     }
 }
 
-/// Reads a file of settings; a missing one has none. A file that cannot be read or has mistakes is returned with `errors` (HANK-56). `Err` is a failure of
-/// the system, which says nothing about the file.
+/// Reads a file of settings. A missing file counts as one without settings; one that cannot be read or has mistakes is returned with `errors` (HANK-56).
+/// `Err` is a failure of the system, which says nothing about the file.
 pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<SettingsFile, RefError> {
     let name = path.display().to_string();
     let unreadable = |reason: String| SettingsFile {

@@ -43,8 +43,8 @@ pub(crate) struct Configuration {
     pub(crate) file: Option<&'static str>,
     /// The user's own file, if there is one.
     pub(crate) user_file: Option<PathBuf>,
-    /// Settings that only the user may make, but that only the folder's file has, with their values there. An error shows the value in a command with which
-    /// the user makes the setting.
+    /// Settings in the folder's file that only the user may make and has not made, with their values there: an error suggests the command with which the
+    /// user makes the setting.
     refused: BTreeMap<Setting, SettingValue>,
     /// Settings in the folder's file that came from a remote and that the user has not accepted yet (CLI-63).
     pub(crate) untrusted: Vec<Setting>,
@@ -169,7 +169,7 @@ impl Configuration {
         self.settings.get(&setting).and_then(|(value, _)| value.as_ref())
     }
 
-    /// Returns the text that only the folder's file has for a setting that only the user may make; `None` without one.
+    /// Returns the text in the folder's file for a setting that only the user may make; `None` if there is none, or if the user has made the setting.
     pub(crate) fn refused(&self, setting: Setting) -> Option<&str> {
         match self.refused.get(&setting) {
             Some(SettingValue::Text(text)) => Some(text),

@@ -551,7 +551,7 @@ impl StatusView<'_> {
             .limit()
             .filter(|_| paused == Some(InterruptedBy::UsageLimit))?;
         let left = Some(ends_at.since(self.now)).filter(|left| !left.is_zero())?;
-        // For a hank that falls back, the decision has no limit, so that no earlier wait counts. A run whose agent replaces that of the hank waits even so.
+        // If the hank would fall back, the decision has no limit, so no earlier wait counts. A run whose agent replaces that of the hank waits even so.
         let waited = match &self.decision {
             Some(Decision::Retry(retry)) => retry.limit.map(|limit| limit.waited),
             _ => None,

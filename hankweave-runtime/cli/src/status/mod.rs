@@ -252,7 +252,7 @@ pub(crate) fn last_run(execution: &Path) -> Option<String> {
         },
         _ => format!("is {}", with_local_times(&view.drawn.state_words())),
     };
-    // This command only lists checkpoints, so the one after it is named.
+    // A command that only lists checkpoints neither continues the run nor starts over.
     let lists = view.hints.command("history");
     let commands = view.commands();
     let next = commands.iter().find(|(command, _)| *command != lists);

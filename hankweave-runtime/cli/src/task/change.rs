@@ -363,8 +363,8 @@ async fn start_anew(registry: &Registry, id: &TaskId) -> Result<TaskRow, CliErro
     updated.map_err(|error| registry.failure(&error))
 }
 
-/// Refuses a budget in dollars that the run of the task could not keep to, as `task create` does (HANK-28): a hank without mistakes has some with this
-/// budget. A hank that cannot be read here is left to the worker.
+/// Refuses a budget in dollars that the run of the task could not keep to, as `task create` does (HANK-28): the hank has mistakes with this budget, and none
+/// without it. A hank that cannot be read here is left to the worker.
 async fn refuse_uncounted(registry: &Registry, id: &TaskId, args: &TaskResumeArgs) -> Result<(), CliError> {
     let row = registry.task(id).await?;
     let Ok(mut spec) = TaskSpec::read(row.record.metadata()) else {

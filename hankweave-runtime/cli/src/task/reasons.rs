@@ -68,7 +68,7 @@ pub(crate) fn reason(row: &TaskRow) -> Option<String> {
     }
 }
 
-/// Adds the priority of the task while it waits for a worker, and until it ends the budget that was set for it.
+/// Adds the priority of a task that waits for a worker, and the budget that was set for a task that has not ended.
 fn with_budget(row: &TaskRow, reason: Option<String>) -> Option<String> {
     let budget = set_budget(row).filter(|_| !has_ended(row.record.status()));
     // Workers take only pending tasks in the order of their priority.

@@ -43,7 +43,7 @@ pub(super) fn of_codon(hank: &Hank, codon: &CodonConfig, prices: &Prices) -> Vec
         of_failure(codon),
         fallbacks(hank, codon, prices),
         codon.exhaust_with_prompt.as_ref().map(|_| {
-            // The default of a run (HANK-48).
+            // The default, as in a run (HANK-48).
             let most = codon.max_extensions.unwrap_or(100);
             format!("continues with exhaustWithPrompt, {} at most", times(most))
         }),
@@ -113,7 +113,7 @@ fn of_result(asked: &AskedResult) -> String {
 }
 
 fn of_check(check: &Check) -> String {
-    // The default of a run.
+    // The default, as in a run.
     match check.retries.unwrap_or(3) {
         0 => "fails when its check does not pass (retries: 0)".to_owned(),
         most => format!(

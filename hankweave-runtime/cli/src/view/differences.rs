@@ -152,7 +152,7 @@ impl ExportedDifferences {
     ) -> Option<Vec<LineDifference>> {
         let read = history.lines(comparison, path).ok();
         let fits = read.filter(|lines| lines.count() <= limits.lines);
-        // `part` leaves out lines beyond its limit. With one byte more than fits, a file that is too long is still found to be so below.
+        // Does not copy texts that are much too long.
         let lines = fits.map(|lines| lines.part(0, lines.count(), limits.bytes.saturating_add(1)));
         let size =
             |lines: &Vec<LineDifference>| lines.iter().map(|line| line.text.len() + OVERHEAD).sum::<usize>();

@@ -1,6 +1,6 @@
 //! Pull: updates a directory from its remote. The order: lock; compare the remote's record with ours; keep ours on the remote
-//! if it is replaced; prepare and verify the new record in a staging folder; install it, and announce it, so that the next start
-//! finishes an interrupted pull.
+//! if it is replaced; prepare and verify the new record in a staging folder; install its sessions and its hank; announce it, so
+//! that the next start finishes an interrupted pull; move it to its final paths.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

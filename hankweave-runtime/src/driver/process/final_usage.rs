@@ -70,7 +70,7 @@ impl ProcessHost {
             decoder.recall(RecordsScope::Whole, recorded, &mut Vec::new());
         }
         let mut used = decoder.usage();
-        // A decoder that still needs records has not seen the usage of the last work.
+        // A decoder that still needs records may not know the usage of the last work.
         used.lower_bound |= decoder.records_needed(RecordsScope::Whole).is_some();
         Ok(used)
     }

@@ -27,7 +27,7 @@ impl Tries {
         }
     }
 
-    /// Returns the delay after `failed` attempts: 100 ms, then twice as long each time, at most a second. `None` if no attempt is left.
+    /// Returns the delay after this number of failed attempts: 100 ms, then twice as long each time, at most a second. `None` if no attempt is left.
     #[must_use]
     pub fn wait_after(self, failed: u32) -> Option<Duration> {
         let doublings = failed.saturating_sub(1).min(4);

@@ -40,7 +40,7 @@ pub struct TaskExecution {
     pub status: String,
     /// Error, if it failed.
     pub error: Option<String>,
-    /// Whether the step that ended the attempt also requeued the task. The attempt then does not count as failed.
+    /// Whether the change that ended the attempt also requeued the task. The attempt then does not count as failed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub requeued: bool,
     /// Cost, in US dollars; `None` while it continues, and when no worker noted it.

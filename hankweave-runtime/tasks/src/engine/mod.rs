@@ -74,7 +74,7 @@ pub(crate) struct ReadSet<'a> {
     pub(crate) task: Option<&'a TaskId>,
     /// Whether to read also the time of the task's deletion.
     pub(crate) deleted: bool,
-    /// Holder whose lock order is to be checked: its first resource after the one that is read is read too.
+    /// Holder whose lock order is to be checked, by reading its first resource after the requested one.
     pub(crate) holder: Option<&'a Holder>,
     /// Whether to get a new token.
     pub(crate) token: bool,

@@ -117,7 +117,7 @@ impl TaskFiles {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RestoredState {
     pub(super) status: TaskStatus,
-    /// Version of the replaced state, or of the checkpoint if that state is unreadable. The new state gets the next version.
+    /// Version of the replaced state, or of the checkpoint if a recovery finds no readable state. The new state gets the next version.
     pub(super) version: u64,
     /// Token of the lock under which the state is written.
     pub(super) token: Option<u64>,

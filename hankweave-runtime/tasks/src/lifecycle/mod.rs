@@ -576,7 +576,7 @@ impl Lifecycle {
     }
 
     /// Returns the cost to store with a step that ends an attempt without its worker, which alone knew the attempt's cost (TASK-121). `None` for any other
-    /// step, and if nothing shows that the worker worked.
+    /// step, and if the worker has not worked, as far as is known.
     async fn cost_of_lost(&self, row: &TaskRow, step: &TaskStep) -> Option<TaskCost> {
         let TaskRecord::Running(running) = &row.record else {
             return None;

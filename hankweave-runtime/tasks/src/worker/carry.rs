@@ -28,7 +28,7 @@ const LAST_TRIES: u32 = 3;
 /// Number of attempts to fetch a run.
 const FETCH_TRIES: u32 = 5;
 
-/// Pause between two of these attempts.
+/// Pause between two attempts at the last push, or at fetching.
 const BETWEEN_TRIES: Duration = Duration::from_secs(2);
 
 /// Time limit of pushing the work of a lost task.

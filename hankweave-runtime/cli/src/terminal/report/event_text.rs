@@ -193,7 +193,7 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
             message,
             // A user answers it, so nothing of it is cut.
         } => one_line(with_local_times(message)),
-        // Other parts of the screen show the rest of the events, or only programs read them.
+        // The remaining events are shown elsewhere on the screen, or only programs read them.
         _ => return None,
     })
 }

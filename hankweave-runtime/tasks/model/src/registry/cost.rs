@@ -103,7 +103,7 @@ impl TaskCost {
         }
     }
 
-    /// Returns the cost of all attempts for people, and by how much it exceeds the budget.
+    /// Returns the cost of all attempts for people, and by how much the budget is exceeded, if it is.
     #[must_use]
     pub fn sum_in_words(self) -> String {
         let sum = self.cost.display(self.cost_is_lower_bound);

@@ -84,7 +84,7 @@ fn write_line(
         0 | 1 => changed,
         _ => in_all(changed, attempt.files_changed),
     };
-    // The attempt has ended, so its time does not depend on the present one.
+    // The attempt has ended, so its time at work does not depend on the current time.
     let time = attempt.worked(attempt.ended.unwrap_or(Timestamp::UNIX_EPOCH));
     let line = Columns::of(view, columns()).line(view.name(item), &position, attempt, time, &changed);
     said.styled(style, mark)?;
