@@ -152,8 +152,10 @@ impl ExportedDifferences {
     ) -> Option<Vec<LineDifference>> {
         let read = history.lines(comparison, path).ok();
         let fits = read.filter(|lines| lines.count() <= limits.lines);
-        // Does not copy texts that are much too long.
-        let lines = fits.map(|lines| lines.part(0, lines.count(), limits.bytes.saturating_add(1)));
+        let part = fits.map(|lines| (lines.count(), lines.part(0, lines.count(), limits.bytes)));
+        // A part without all lines would look like the whole file.
+        let whole = part.filter(|(count, part)| part.len() == *count);
+        let lines = whole.map(|(_, lines)| lines);
         let size =
             |lines: &Vec<LineDifference>| lines.iter().map(|line| line.text.len() + OVERHEAD).sum::<usize>();
         match lines.filter(|lines| size(lines) <= limits.bytes) {
