@@ -27,7 +27,7 @@ pub struct Launch {
     pub env: BTreeMap<String, String>,
     /// Iteration of the loop that contains the codon, counted from 0; `None` outside of loops. Agents see it as `HANKWEAVE_ITERATION`.
     pub iteration: Option<u32>,
-    /// Spending limit, for an agent that counts its own money and stops there by itself.
+    /// Spending limit for an agent that counts its own money. The agent stops there by itself, as a second safeguard next to the codon's budget.
     pub max_dollars: Option<Usd>,
     /// Cost of the earlier processes of the session in `resume`, and of the sessions that it is a copy of; `None` for a new session.
     pub carried: Option<Usd>,

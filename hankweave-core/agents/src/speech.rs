@@ -14,7 +14,7 @@ pub(super) struct Speech {
     message: Option<String>,
     /// Chunks that are not reported yet.
     text: String,
-    /// Text of the last event of a message: of a message that is reported in parts, only the last part.
+    /// Text of the last message that was reported; of one that was reported in parts, only the last part.
     last: String,
 }
 
@@ -53,7 +53,7 @@ impl Speech {
         });
     }
 
-    /// Returns the text of the last event of a message.
+    /// Returns the text of the last message that was reported, or its last part.
     pub(super) fn last(&self) -> &str {
         &self.last
     }

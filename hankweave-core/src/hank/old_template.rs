@@ -48,7 +48,7 @@ pub fn convert_prompt(text: &str) -> Option<ConvertedPrompt> {
     while let Some((before, after)) = rest.split_once("<%") {
         let (inner, after) = after.split_once("%>")?;
         converted.push_str(before);
-        // Marks that only remove blanks around the brackets.
+        // `-` and `_` only remove blanks around the brackets.
         let inner = inner.trim_matches(['-', '_']).trim();
         match inner.strip_prefix(['=', '~']) {
             Some(value) => {
@@ -88,7 +88,7 @@ fn convert_event_fields(text: &str) -> String {
                         .chars()
                         .all(|letter| letter.is_alphanumeric() || letter == '_')
             })
-            // Next to a statement, the name may be that of a loop's variable.
+            // In a text with statements, the name may be that of a loop's variable.
             && !text.contains("{%");
         if inner == "events" {
             // Without a filter the values would not be JSON.

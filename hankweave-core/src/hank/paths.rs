@@ -87,7 +87,7 @@ pub fn copy_target(path: &str) -> Result<Vec<&str>, &'static str> {
 ///
 /// # Errors
 ///
-/// Returns the broken rule as a phrase: a pattern must be a glob and relative, and must not be empty, too long or contain `..`.
+/// Returns the broken rule as a phrase: a pattern must be a portable, relative glob, neither empty nor too long, and without `..`.
 pub fn check_glob(pattern: &str) -> Result<(), String> {
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
     // A `!(` does not negate: it is an extended glob, which is refused below.

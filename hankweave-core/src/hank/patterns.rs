@@ -126,7 +126,7 @@ struct Pattern<'a> {
     written: &'a str,
     /// It begins with `!`.
     negated: bool,
-    /// The pattern without `!` and without empty parts and `.` between slashes.
+    /// The pattern without `!`, and without parts that are empty or `.`.
     glob: String,
     /// It may name a folder, and then matches everything inside the folder.
     folder: bool,

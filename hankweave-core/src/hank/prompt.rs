@@ -196,8 +196,8 @@ pub fn unknown_variables(text: &str) -> Vec<String> {
     unknown
 }
 
-/// Returns the variables that a text names, such as `DATA_DIR` or `results.plan.files`. Also used on commands, in which nothing fills them in, to warn of
-/// them.
+/// Returns the variables that a text names, such as `DATA_DIR` or `results.plan.files`. The text may also be a command: nothing fills in variables there, so
+/// the caller warns of them.
 pub fn variables_in(text: &str) -> impl Iterator<Item = &str> {
     between_marks(text).filter(|name| is_variable(name))
 }

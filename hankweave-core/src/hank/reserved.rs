@@ -67,7 +67,7 @@ impl RepositoryShape {
 
     /// Notes that the folder has an entry with this name.
     pub fn add(&mut self, name: &[u8]) {
-        // Longer names are not compared: only dozens of ignored characters could make one equal to one of these.
+        // Longer names are not compared: to be one of these, dozens of their characters would have to be ignored.
         if name.len() > 64 {
             return;
         }

@@ -97,7 +97,7 @@ impl SentinelEngine {
 
     /// Takes an event that occurred at `now`, and fires if the strategy says so.
     pub fn see(&mut self, event: &Arc<ObservedEvent>, now: Duration) {
-        // Events that were due before do not wait for this one.
+        // Collected events that are due by now are fired without this one.
         self.tick(now);
         let Some(events) = self.matcher.see(event) else {
             return;

@@ -12,7 +12,7 @@ use hankweave_tasks::layers::{LeaveReason, MissingFiles};
 use crate::args::RegistryArgs;
 use crate::hints::task_command;
 
-/// Returns the line of a worker about a task that it leaves to others. Of its lines about taken folders only the first (`is_first`) has the advice.
+/// Returns the line of a worker about a task that it leaves to others. Only its first line about a taken folder (`is_first`) has advice.
 pub(crate) fn left_alone(registry: &RegistryArgs, id: &TaskId, why: &LeaveReason, is_first: bool) -> String {
     let why = match why {
         LeaveReason::Missing(missing) => format!("{id} was {}", words(registry, id, missing)),
@@ -34,7 +34,7 @@ pub(crate) fn left_alone(registry: &RegistryArgs, id: &TaskId, why: &LeaveReason
 /// Returns the sentence about a task whose files are missing here.
 pub(crate) fn words(registry: &RegistryArgs, id: &TaskId, missing: &MissingFiles) -> String {
     let MissingFiles { location, .. } = missing;
-    // Files are also found if this machine has got another name since.
+    // Found files are on this machine, even if it had another name then.
     let begun = match missing.is_of_machine || missing.is_found {
         true => format!("begun in {}", location.folder),
         false => format!("begun in {} on {}", location.folder, location.machine),

@@ -31,11 +31,12 @@ pub(crate) fn cleanup(global: &Global, args: &CleanupArgs) -> Result<ExitCode, C
     runtime()?.block_on(perform(global, args, &log))
 }
 
-/// Opens the directory, performs the cleanup and closes it. The directory is locked from the offer to the end, so the offer cannot become outdated.
+/// Opens the directory, performs the cleanup and closes it. The directory is locked from the offer to the end, so nothing else is removed than was
+/// shown.
 async fn perform(global: &Global, args: &CleanupArgs, log: &ServerLog) -> Result<ExitCode, CliError> {
     let (world, hints) = (World::real(), HintCommands::about(&args.execution.execution));
     let mut options = RunOptions::default();
-    // Fails if the history cannot be read: only the history tells what is still needed.
+    // Fails if the history cannot be read: only the history shows what is still needed.
     options.strict_state = true;
     let (disk, now) = (world.disk.clone(), world.clock.now());
     let opened = OpenDirectory::open(world, &args.execution.execution, &options)

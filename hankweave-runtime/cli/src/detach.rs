@@ -1,8 +1,8 @@
 //! `hankweave run --detach`: a run in a session of its own, which outlives the terminal (CLI-80).
 //!
 //! The command starts itself once more, as the leader of a session, with one end of a socket pair as its standard input. The new process prints on
-//! the terminal until the directory is its own, then into a log file. Through the socket it first reports that its output has moved, later that the run
-//! works or waits. With the later report the command returns. If the socket closes before, the command waits for the process and takes its exit code.
+//! the terminal until the directory is its own, then into a log file. Through the socket it reports twice: that its output has moved, then that the run
+//! works or waits. After the second report the command returns. If the socket closes before, the command ends as the process ends.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -224,9 +224,9 @@ fn real(path: &Path) -> PathBuf {
 #[derive(Debug)]
 pub(crate) struct Detachment {
     reports: UnixStream,
-    /// `None` until the output has moved.
+    /// Log of the directory; `None` until the output has moved into it.
     log: Option<DetachedLog>,
-    /// As in [`BegunDetached`].
+    /// Value for [`BegunDetached::asks`].
     asks: bool,
 }
 
@@ -314,7 +314,7 @@ fn works_or_waits(entry: &JournalEntry) -> bool {
     }
 }
 
-/// Returns the note that a detached run decides by itself where to continue after a codon that failed, crashed or was stopped. `None` if there is none.
+/// Returns the note that a detached run decides by itself where to continue after a codon that failed, crashed or was stopped. `None` without such a codon.
 pub(crate) async fn unasked_question(hankweave: &Hankweave) -> Option<String> {
     let trouble = hankweave.trouble().await.ok()??;
     let codon = &trouble.codon;

@@ -58,7 +58,7 @@ impl Notification {
             RunResult::Completed | RunResult::NothingToDo => ("completed", ""),
             RunResult::Failed(_) | RunResult::OutputFailed(..) | RunResult::Unsaved(_) => ("failed", next),
             RunResult::Paused(_) => ("paused", next),
-            // Every codon had ended, so nothing continues: before that, the stop of a sentinel is a `RunResult::Paused`.
+            // Every codon had ended, so nothing is left to continue. An earlier stop by a sentinel is a `RunResult::Paused`.
             RunResult::Stopped(StopCause::Sentinel) => ("paused", ""),
             RunResult::Stopped(_) if outcome.stop_reason.is_some() => ("stopped", next),
             RunResult::Stopped(_) => return None,

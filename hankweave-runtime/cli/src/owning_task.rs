@@ -163,8 +163,8 @@ pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, CliError> 
 /// Refuses a run by hand in the workspace of a task that has not completed: it would spend beyond the budget of the task,
 /// past its registry (TASK-126).
 ///
-/// A run that the worker of the task started passes, which the `marker` of this process shows. About any other run, the caller has asked the registry for
-/// the status of `task`.
+/// `marker` is that of this process: it shows whether the worker of the task started the run, which is then allowed. For any other run, the caller has
+/// asked the registry about `task`.
 pub(crate) fn check_run(task: &OwningTask, marker: Option<&OsStr>) -> Result<(), CliError> {
     match task.is_run_by_worker(marker) {
         true => Ok(()),
@@ -240,7 +240,7 @@ impl OwningTask {
         let task = Self::from_files(id, files, root, state.as_ref());
         match state {
             Some(_) => Some(task),
-            // Before its first start only its registry knows the task, and no file names that. The default registry is asked if this is its folder of tasks.
+            // Before its first start only its registry knows the task, and no file names that registry. Asks the default one, if this is its folder of tasks.
             None if task.place.tasks.is_none() => Some(task.looked_up()).filter(|task| task.row.is_some()),
             None => None,
         }

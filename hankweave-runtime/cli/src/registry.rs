@@ -86,7 +86,7 @@ pub(crate) fn with_runtime<T>(work: impl Future<Output = Result<T, CliError>>) -
     done
 }
 
-/// Opens the registry at an address. If the registry is a file, makes its folder if that does not exist.
+/// Opens the registry at an address; makes the folder of a registry in a file if there is none.
 async fn connect(url: &str, world: &World) -> Result<Arc<dyn Coordinator>, TaskError> {
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         return Ok(Arc::new(Postgres::open(url).await?));

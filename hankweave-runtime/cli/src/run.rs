@@ -288,7 +288,8 @@ struct Start<'a> {
     notices: Vec<String>,
     /// Refuses commands of clients to the run of a worker.
     guard: Option<Arc<dyn CommandGuard>>,
-    /// Present in the process of a detached run: [`Start::leave_terminal`] moves its output, then [`Start::attend_detached`] takes it to report the run.
+    /// Link of a detached run to the command that started it; `None` for other runs. [`Start::leave_terminal`] moves the output, then
+    /// [`Start::attend_detached`] takes the link to report the run.
     detachment: Cell<Option<Detachment>>,
 }
 

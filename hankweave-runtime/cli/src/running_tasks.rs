@@ -43,7 +43,8 @@ pub(crate) fn set_budget(row: &TaskRow) -> Option<Usd> {
     TaskSpec::read(row.record.metadata()).ok()?.max_cost()
 }
 
-/// Returns the worker of a running task if that worker is suspended on this machine, late or gone; `None` otherwise.
+/// Returns the absence of a running task's worker: it is suspended on this machine, late or gone, or the task is worked on by hand. `None` if the worker is
+/// present.
 pub(crate) fn absent_worker(
     registry: &Registry,
     holders: &TaskHolders,

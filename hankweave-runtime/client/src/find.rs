@@ -69,7 +69,8 @@ pub enum FindError {
         /// The process.
         pid: u32,
     },
-    /// The lock file names another machine. A server listens on its own machine, so such a file may be a trap of another user, to get the token.
+    /// The lock file names another machine. A server listens on its own machine, and the folder may come from any user: the address may be a trap to get
+    /// the token.
     #[error("the lock file in `{}` names {address}, and this machine has no such address", path.display())]
     Elsewhere {
         /// The directory.

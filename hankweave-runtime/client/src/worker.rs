@@ -102,7 +102,7 @@ impl ConnectionTask {
 
     /// Receives and sends until the connection has ended.
     async fn serve(&mut self, connection: &mut ClientStream) -> Disconnect {
-        // The answers to these commands may have been lost with the last connection. The server carries out a command only once.
+        // Commands whose answers may have been lost with the last connection are sent again. The server carries out a command only once.
         let unanswered: Vec<Frame> = self
             .unanswered
             .values()

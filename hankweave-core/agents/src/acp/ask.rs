@@ -12,7 +12,7 @@ const VERSION: u64 = 1;
 /// Largest number of models, or of ways to sign in, that a message lists.
 const MOST_NAMES: usize = 12;
 
-/// The agent's task from the launch, and the abilities that its answer to the greeting reports.
+/// Task of the agent from the launch, and the agent's abilities from its answer to the greeting.
 #[derive(Debug, Default)]
 pub(super) struct Task {
     prompt: String,
@@ -188,7 +188,7 @@ impl AcpDecoder {
     fn after_opening(&mut self, answer: RpcResponse<'_>, events: &mut Vec<AgentEvent>) {
         let named = answer.session_id.as_deref().map(SessionId::new);
         let named = named.and_then(Result::ok);
-        // An answer to `session/load` need not name the session. In a log, a name in the answer comes first: it may be that of a copy.
+        // An answer to `session/load` need not name the session. In a log, only a name in the answer shows that the session is a copy, so it comes first.
         let loaded = self.task.resume.clone().filter(|_| !self.task.is_fork);
         let session = match self.task.is_log {
             true => named.or(loaded),
@@ -267,7 +267,7 @@ impl AcpDecoder {
 /// The models that the agent offers.
 struct ModelOptions {
     names: Vec<String>,
-    /// Model of the new session; `None` if the agent does not report it.
+    /// Model of the opened session; `None` if the agent does not report it.
     current: Option<String>,
     /// Id of the session setting that chooses the model; `None` if the request `session/set_model` does.
     setting: Option<String>,

@@ -110,7 +110,7 @@ impl AcpDecoder {
     }
 
     /// Returns the decoder for the output that an earlier process left in its log. `resume` is the session that the process continued, if any;
-    /// `carried` is the cost of that session before it.
+    /// `carried` is what the session had cost before that process.
     #[must_use]
     pub fn of_log(prices: Arc<Prices>, resume: Option<SessionId>, carried: Usd) -> Self {
         let mut decoder = Self::new(Task::of_log(resume)).priced_by(prices);
@@ -231,7 +231,7 @@ impl AcpDecoder {
         let Some(total) = cost.and_then(dollars) else {
             return;
         };
-        // Repeated while the session is loaded: the cost of earlier processes.
+        // Before our prompt, an agent that loads a session repeats what the session has cost already.
         if !is_new {
             self.cost_before = self.cost_before.max(total);
             return;

@@ -36,7 +36,8 @@ impl Helpers {
         self.any
     }
 
-    /// Whether a sub-agent may be working, as far as its lines show: one in the background is forgotten by `ended` until its next line.
+    /// Whether a sub-agent may be working, as far as its lines show: one in the background outlives the tool use that started it, and is forgotten by
+    /// `ended` until its next line.
     pub(super) fn may_work(&self) -> bool {
         self.too_many || !self.known.is_empty()
     }

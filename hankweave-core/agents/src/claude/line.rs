@@ -271,7 +271,7 @@ impl ModelTotals<'_> {
         let (cost, is_complete) = match (stated, prices.find(model)) {
             (Some(cost), _) => (cost, true),
             (None, Some((_, price))) => {
-                // These are the tokens of several requests. Each request may have been long enough for a higher price.
+                // These are the tokens of several requests, and any of the requests may have been long enough for a higher price.
                 let (cost, may_be_more) = price.rate.price_of_several(&billed);
                 (cost, !may_be_more)
             }

@@ -152,7 +152,7 @@ impl ClaudeUsage {
             None => UsageConfidence::Rough,
         };
         let billed = usage.billed();
-        // After an answer in chunks broke off, claude requests it again in a single line. The cost of the first request remains unknown.
+        // After an answer in chunks broke off, claude asks again, and gets the answer in a single line. The cost of the one that broke off is unknown.
         let whole = parent.is_none() && confidence == UsageConfidence::Final && !billed.is_nothing();
         self.misses_cost |= self.request_open && whole;
         self.request_open &= !whole;

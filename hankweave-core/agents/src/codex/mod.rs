@@ -62,7 +62,7 @@ pub struct CodexDecoder {
     streamed_searches: u64,
     /// Number of web searches in the rollout file.
     recorded_searches: u64,
-    /// Service tier of the response that was read last; also that of usage which the rollout file lacks.
+    /// Service tier of the response that was read last. Usage that the rollout file lacks counts at this tier.
     tier: ServiceTier,
     /// Tokens of the session with its earlier processes, as the last turn reports them.
     session_tokens: Option<TokenUsage>,
@@ -70,7 +70,7 @@ pub struct CodexDecoder {
     earlier_tokens: Option<TokenUsage>,
     /// The result of the last turn, until its usage is read from the rollout file.
     pending_result: Option<AgentResult>,
-    /// The result of the last turn, for the verdict.
+    /// The result of the last turn, kept for the verdict after it is reported.
     last_result: Option<AgentResult>,
     /// The last error line that reports no retry.
     complaint: Option<String>,

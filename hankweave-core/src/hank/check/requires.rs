@@ -1,4 +1,4 @@
-//! Warns of a codon that must change files (`requires`) outside of its checkpoints: such a change could never be seen (HANK-66).
+//! Warns of a codon that must change files (`requires`) which no checkpoint holds: such a change could never be seen (HANK-66).
 
 use crate::hank::document::{CodonConfig, Hank, Requires};
 use crate::hank::problem::{Problem, quoted};
@@ -37,7 +37,7 @@ fn unheld<'h>(hank: &'h Hank, codon: &'h CodonConfig, held: &[&str]) -> Vec<&'h 
         .copied()
         .filter(|pattern| !pattern.starts_with('!'))
         .collect();
-    // No pattern takes files in. As a rule there is none at all, so checkpoints hold every file.
+    // Without any pattern, checkpoints hold every file. A list of `!` patterns alone is not judged.
     if held.is_empty() {
         return Vec::new();
     }

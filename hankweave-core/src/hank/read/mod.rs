@@ -72,7 +72,7 @@ pub(super) fn hank(reader: &mut HankReader<'_>, root: &JsonNode<'_>) -> Option<H
 
 /// Reads the items. An item that cannot be read is replaced by a loop without codons, so that the others keep their positions.
 fn items(reader: &mut HankReader<'_>, value: &Value<'_>) -> Option<Vec<HankItem>> {
-    // In older formats, too: later checks look up positions by this path.
+    // The path also of an older format, because later checks look up positions by it.
     let path = "hank".to_owned();
     let item = |reader: &mut HankReader<'_>, node: &JsonNode<'_>| {
         let read = item(reader, node);

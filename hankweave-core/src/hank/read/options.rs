@@ -19,7 +19,7 @@ pub(super) fn agent_options(reader: &mut HankReader<'_>, fields: &ObjectFields<'
     }
 }
 
-/// Reads a word of small letters and `-`. Whether the codon's agent knows it is checked later, by `runnable`.
+/// Reads a word of small letters and `-`, which is safe on a command line. Whether the codon's agent knows the word is checked later (`runnable`).
 fn word(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String> {
     checked(
         |word: &str| match !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '-') {

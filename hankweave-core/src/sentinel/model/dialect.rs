@@ -124,7 +124,7 @@ fn refusal(status: u16, retry_after: Option<&str>, read: Option<&Value>, body: &
         },
         retriable,
         retry_after,
-        // A wrong key, no money, no permission, an unknown model or address: the same for every question.
+        // A wrong key, no money, no permission, an unknown model or address: every question would be refused.
         fatal: matches!(status, 401..=404),
         billable: false,
     }

@@ -87,7 +87,7 @@ fn uncounted(
         return None;
     }
     let endpoint = ModelEndpoint::of(config, variable);
-    // At an address of its own, the server may not report costs as the provider does.
+    // A server at another address (`baseUrl`) may not report costs as the provider does.
     let is_elsewhere = config.endpoint.as_ref().is_some_and(|own| own.base_url.is_some());
     if !is_elsewhere && endpoint.as_ref().is_ok_and(|endpoint| endpoint.reports_cost) {
         return None;

@@ -97,7 +97,7 @@ pub(crate) fn folder_of(hank: &Path) -> PathBuf {
     folder_in(Path::new(""), hank)
 }
 
-/// Returns the folder of a hank. Both paths are relative to `base`.
+/// Returns the folder of a hank; `hank` and the result are relative to `base`.
 pub(crate) fn folder_in(base: &Path, hank: &Path) -> PathBuf {
     match is_file(&base.join(hank)) {
         true => hank

@@ -244,7 +244,7 @@ fn is_typed(matches: &ArgMatches, id: &str) -> bool {
 }
 
 /// Returns a test whether `subcommand` takes a recorded option of a run. A record may come from anywhere, so the test also demands that `run` itself
-/// remembers such an option, and that the option has a value only if it takes one.
+/// remembers such an option, and that the option has a value if and only if it takes one.
 pub(crate) fn repeated_by(subcommand: &str) -> impl Fn(&GivenOption) -> bool + use<> {
     let command = super::command();
     // Names of options, and whether they take a value.

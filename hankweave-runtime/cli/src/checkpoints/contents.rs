@@ -93,7 +93,7 @@ struct Unsaved {
     codon: CodonId,
     /// Checkpoint of the files with which the work began.
     from: CheckpointSha,
-    /// Start of the work: of the earliest attempt of this codon after which no other codon has run. A new file is its work only if it was touched since then.
+    /// Start of the earliest attempt of this codon after which no other codon has run. A new file belongs to the work only if it was touched since then.
     since: Timestamp,
 }
 

@@ -126,7 +126,7 @@ fn remote_to_set(
     let trusted = TrustedSettings::of(&*world.disk, &world.environment, dir.root());
     let remembered = match hankweave_remote::remembered(&*world.disk, dir) {
         Ok(remembered) if typed.is_none() => remembered.map(|remembered| remembered.url),
-        // A typed remote replaces the remembered one. If that cannot be read, the push or pull itself fails with the reason.
+        // A typed remote replaces the remembered one. If the remembered one cannot be read, the push or pull itself fails.
         Ok(_) | Err(_) => None,
     };
     let Some(remembered) = remembered else {

@@ -101,7 +101,7 @@ impl Attachments {
             tokio::select! {
                 () = attachment.leave.cancelled() => {}
                 () = called_off(&*self.registry.coordinator, &id, CHECK_INTERVAL) => {
-                    // First stops the command that the agent may run in the task.
+                    // Stops the command that the agent may run in the task, before the task is cancelled.
                     attachment.ended.cancel();
                     if let Err(error) = attachment.lifecycle.cancel(&id).await {
                         tracing::warn!(taskId = %id, %error, "a cancelled task still runs");

@@ -115,7 +115,7 @@ impl CheckReport {
 }
 
 impl MissedChecks {
-    /// Returns the earlier failures as Markdown such as: ; it failed 2 times before, the last time with `no title`. Empty if there are none.
+    /// Returns the earlier failures as Markdown, ``; it failed 2 times before, the last time with `no title` ``; empty if there are none.
     fn words(&self) -> String {
         let times = match self.failed_before {
             0 => return String::new(),

@@ -373,8 +373,8 @@ fn own_work<'s>(status: &'s StatusView<'_>) -> OwnWork<'s> {
     works
 }
 
-/// Returns the files that each codon changed, at most [`LISTED`] of all codons together. A codon is left out if the files in which its checkpoints differ
-/// are not as many as it is known to have changed: then the user has changed some of them.
+/// Returns the files that each codon changed, at most [`LISTED`] of all codons together. A codon is left out if its checkpoints differ in more or fewer
+/// files than it is known to have changed: then some are files of the user.
 fn changes_of_codons(execution: &Path, works: &OwnWork<'_>) -> BTreeMap<CodonId, Vec<FileReport>> {
     let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
     let Some(history) = GitHistory::open(&repository).ok().flatten() else {

@@ -189,7 +189,7 @@ impl Receipt {
         writeln!(text, "| From start to end | | {} | | | |", duration(period))
     }
 
-    /// Returns the codons with attempts that no longer count, as Markdown such as: `plan`, `mend#1`. A colon comes first; empty if there are none.
+    /// Returns the codons with attempts that no longer count, as Markdown after a colon, ``: `plan`, `mend#1` ``; empty if there are none.
     fn undone_codons(&self) -> String {
         let undone = self.attempts.iter().filter(|attempt| attempt.undone);
         let codons: BTreeSet<&str> = undone.map(|attempt| attempt.codon.as_str()).collect();
@@ -398,7 +398,7 @@ impl CodonReport {
 }
 
 impl AttemptReport {
-    /// Writes a line such as: `plan`, attempt 1: 23:01:07 +01:00 for 12s, $0.2500, failed, on codex with gpt-5.6: the answer was cut off.
+    /// Writes a line of a list: ``- `plan`, attempt 1: 23:01:07 +01:00 for 12s, $0.2500, failed, on codex with gpt-5.6: the answer was cut off``.
     fn write(&self, text: &mut String) -> fmt::Result {
         let outcome = &self.outcome;
         // `name()` would repeat the time, which follows.
