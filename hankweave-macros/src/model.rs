@@ -392,7 +392,7 @@ pub(crate) fn inside_option(ty: &Type) -> Option<&Type> {
 }
 
 /// Names of which a plain type is made. Every format reads the values of such a type back as it wrote them, also from a buffer (`deserialize_any`). `u128` is
-/// none of them, since buffers refuse it.
+/// not among them, since buffers refuse it.
 const PLAIN: [&str; 25] = [
     "Box", "Option", "String", "Vec", "alloc", "bool", "boxed", "char", "core", "f32", "f64", "i16", "i32",
     "i64", "i8", "isize", "option", "std", "string", "u16", "u32", "u64", "u8", "usize", "vec",

@@ -297,8 +297,8 @@ fn problems_of_fallbacks(
     problems
 }
 
-/// Returns the hint for a fallback's problem at `path`. Every key but `agent` and `model` is the codon's, not the fallback's, so the hint adds that a change of
-/// it counts for every agent of the list.
+/// Returns the hint for a fallback's problem at `path`. If it is about neither the agent nor the model, `path` is a key of the codon: the hint names it, and
+/// adds that it counts for every agent of the list.
 fn hint_at(path: &str, hint: &str) -> String {
     let key = path.rsplit('.').next().unwrap_or_default();
     match key {

@@ -307,7 +307,7 @@ impl AttemptView {
         self.cost + self.sentinels
     }
 
-    /// Returns when an attempt was last at work before a crash interrupted it; `None` where its start or its time at work is unknown.
+    /// Returns when an attempt was last at work before a crash interrupted it, as far as is known; `None` where its start or its time at work is unknown.
     #[must_use]
     pub fn last_at_work(&self) -> Option<Timestamp> {
         let worked = Duration::from_millis(self.duration_ms?);

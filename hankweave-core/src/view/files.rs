@@ -78,7 +78,7 @@ impl FileChanges {
     /// Adapts the list to files that were rolled back to their contents before the event `seq`.
     pub(super) fn roll_back(&mut self, seq: u64) {
         self.newest.retain(|_, file| file.first.unwrap_or(file.seq) < seq);
-        // These changed before `seq` and again later. A file that was deleted later exists again. The length before `seq` is not known.
+        // These changed before `seq` and again later. A file that was deleted later exists again. Its size before `seq` is not known.
         for file in self.newest.values_mut().filter(|file| file.seq >= seq) {
             if file.action == FileAction::Deleted {
                 file.action = FileAction::Modified;

@@ -157,8 +157,8 @@ impl RunView {
         }
     }
 
-    /// Returns which budget paused the run: the money or the time of the total budget, where one is used up. Else it was the budget of a codon, which the cause
-    /// names: `budget spent`.
+    /// Returns which budget paused the run: the money or the time of the total budget, where one is used up. Else `budget spent`: it was that of a codon, which
+    /// the cause names.
     fn spent_budget(&self) -> String {
         let money = self.money.limit.filter(|limit| self.money.counted() >= *limit);
         let now = self.at.unwrap_or(Timestamp::UNIX_EPOCH);

@@ -17,7 +17,7 @@ use crate::document::ContinuationSource;
 
 /// Maximum number of listed attempts that do not count and have started since the start of the current history.
 const UNDONE: usize = 40;
-/// Maximum number of listed attempts that do not count and are older than that.
+/// Maximum number of listed attempts that do not count and have started before the current history.
 const LEFT: usize = 40;
 /// Maximum number of histories to which a view can return.
 const HISTORIES: usize = 20;
@@ -151,8 +151,8 @@ impl RunView {
         first
     }
 
-    /// Returns the numbers of the attempts from `tip` back to the first one of its history. If one of these is no longer listed, the chain ends before it, and
-    /// the second value is its number; else 0.
+    /// Returns the numbers of the attempts from `tip` back to the first one of its history. If an attempt on the way is no longer listed, the numbers
+    /// end before it, and the second value is its number; else that is 0.
     fn attempts_up_to(&self, tip: Option<u64>) -> (BTreeSet<u64>, u64) {
         let predecessors: BTreeMap<u64, Option<u64>> = self
             .all_attempts()

@@ -407,7 +407,8 @@ impl RunView {
         self.now.as_ref().is_some_and(|open| open.phase == WORKING)
     }
 
-    /// Returns the time at work of all attempts until `now`, also of those that no longer count. The total budget limits this time (HANK-35).
+    /// Returns the time at work, until `now`, of all attempts since the start of the current history, also of those that no longer count. The total budget
+    /// limits this time (HANK-35).
     #[must_use]
     pub fn worked(&self, now: Timestamp) -> Duration {
         let of_item = |item: &ItemView| {

@@ -41,7 +41,8 @@ pub enum FileAction {
     Deleted,
 }
 
-/// Returns the tree of files, each given by its path with `/` between the parts, and the time of its last change. It has at most [`MAX_TREE_FILES`] files.
+/// Returns the tree of files, each given by its path with `/` between the parts, and the time of its last change. Of more than
+/// [`MAX_TREE_FILES`] files it has the first ones.
 #[must_use]
 pub fn file_tree<'p>(files: impl IntoIterator<Item = (&'p str, Timestamp)>) -> Vec<FileNode> {
     let mut root = FolderNode::default();

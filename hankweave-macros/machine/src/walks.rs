@@ -50,8 +50,8 @@ impl Machine {
         None
     }
 
-    /// Walks over every edge, and over every two edges that follow one another. Each is the shortest walk that ends with an edge, continued by one edge that
-    /// may follow, if there is one. There are at most as many walks as pairs of edges, whatever loops the machine has.
+    /// Returns walks over every edge, and over every two edges in a row: for each edge the shortest walk that ends with it, continued by each edge that may
+    /// follow. There are at most as many walks as pairs of edges, whatever loops the machine has.
     pub fn walks_over_every_edge(&'static self) -> impl Iterator<Item = Walk> {
         self.edges.iter().flat_map(|edge| {
             let way = self.way_to(edge.from).unwrap_or_default();

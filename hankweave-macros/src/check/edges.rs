@@ -193,7 +193,7 @@ fn method(
     }
 }
 
-/// Returns the message for two steps of one name that change different fields.
+/// Returns the message for two steps of one name that list different changes, or of which only one lists any.
 fn other_changes(known: &Method, exit: &ast::ExitSyntax) -> String {
     let (name, target) = (&exit.method, &exit.target);
     match (&known.changes, &exit.changes) {

@@ -79,7 +79,7 @@ pub(super) fn resolve(ast: &Ast, edges: &Edges, initial: usize, errors: &mut Err
     Resolved { shared, states }
 }
 
-/// Names of fields that steps back to their own state list as changed, each with the index of that state, which should have the field.
+/// Returns the fields that steps back to their own state change, each with the index of that state, which should have the field.
 fn changed_fields(edges: &Edges) -> impl Iterator<Item = (usize, &Ident)> {
     let methods = edges.methods.iter();
     methods.flat_map(|method| {
@@ -301,8 +301,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// For `#[carry_or_ask]`: checks that a step leaves only states that have the field, or only states that lack it. Each step has one struct for what its
-    /// caller supplies, and the field is either in it or not.
+    /// Checks for `#[carry_or_ask]` that each step into the state leaves only states that have the field, or only states that lack it. A step has one struct
+    /// for what its caller supplies, and the field is either in it or not.
     fn check_supplied_alike(&self, state: usize, from: &Ident, errors: &mut Errors) {
         for method in &self.edges.methods {
             let has = |source: &usize| self.names(*source).contains(&from.to_string());
@@ -374,8 +374,8 @@ impl Resolver<'_> {
                     self.report_missing(state, source, name, errors);
                     return None;
                 }
-                // `source` keeps the field as well, and no declaration is found from there: the field comes from `state`, or from a state that lacks it,
-                // which is reported for `source`.
+                // `source` keeps the field as well, and no state before it declares the field: it comes from `state` itself, or a state on the way lacks
+                // it, which is reported there.
                 continue;
             };
             match &found {

@@ -21,7 +21,7 @@ pub(super) fn names(machine: &mut MachineDef, values: bool) -> HashSet<String> {
 }
 
 /// Rewrites paths that begin with one of `own`, the generated module's own names, so that they still mean the names next to the machine. `Self` becomes the
-/// enum, which it means next to the machine. A single name in an expression stays: the module has only types.
+/// enum, which it means in the declaration. A single name in an expression stays: the module has only types.
 pub(super) fn lift(machine: &mut MachineDef, own: &HashSet<String>) {
     let (_, arguments, _) = machine.generics.split_for_impl();
     let (stored, arguments) = (&machine.stored, arguments.as_turbofish());

@@ -1,5 +1,5 @@
-//! Refuses field types whose values would not be read as they were written, or not at all, and `#[origin]` fields whose type is not the phase, the generated
-//! enum with the names of the states that are not terminal.
+//! Refuses field types whose values would not be read as they were written, or not at all, and `#[origin]` fields whose type cannot be the phase, the
+//! generated enum with the names of the states that are not terminal.
 
 use proc_macro2::Span;
 use quote::{ToTokens, format_ident};

@@ -41,7 +41,7 @@ pub(super) fn field_table(machine: &MachineDef, out: &GeneratedNames) -> TokenSt
     )
 }
 
-/// `[Type]` where all states agree, `{ State: Type, .. }` where they do not. An `Option` counts as the type inside.
+/// Returns `[Type]` where all states agree, `{ State: Type, .. }` where they do not. An `Option` counts as the type inside.
 fn types(fields: &[(&StateDef, &FieldDef)]) -> TokenStream {
     let written = |field: &FieldDef| field.value_type().to_token_stream().to_string();
     let (_, first) = fields[0];

@@ -9,8 +9,7 @@ use super::lines::kind_of;
 use super::segment::Segment;
 use crate::world::disk::{self, Disk};
 
-/// Types of events that are removed: output of agents and rigs, reports of progress and of changed files, and figures that the state events have as
-/// well.
+/// Types of events that are removed: output of agents and rigs, reports of progress and of changed files, and figures that the state events have as well.
 const FORGOTTEN: [&str; 9] = [
     "assistant.action",
     "tool.result",

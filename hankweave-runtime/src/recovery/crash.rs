@@ -233,7 +233,7 @@ fn costs_of_running(
     // The path comes from state.json, which others may have edited: it must stay in the state directory.
     let is_ours = log.components().all(|part| matches!(part, Component::Normal(_)));
     let reckoned = is_ours.then(|| {
-        // Only a codon with fallbacks has its agent on record. Without the hank, any other agent is taken for Claude Code.
+        // Only a codon with fallbacks has its agent on record. For any other, Claude Code is assumed unless the hank has the codon.
         let recorded_name = chosen.as_ref().map_or("claude", |chosen| &chosen.agent);
         let name = config
             .as_ref()

@@ -12,7 +12,7 @@ use super::outcome::{Pause, RunResult};
 use crate::codon::{RunContext, prompt_values};
 use crate::state_manager::{StateManager, TransitionError};
 
-/// Whether the run waits for an answer even when no client is connected. [`RunContext::is_attended`] counts connected clients instead.
+/// Whether the run waits for an answer even when no client is connected. [`RunContext::is_attended`] counts connected clients, but leaves out `answers`.
 pub(super) fn is_attended(context: &RunContext) -> bool {
     let options = &context.options;
     options.answers || options.attended || !options.autostart

@@ -59,8 +59,8 @@ fn restore_event(of_codon: &[RestoredEntry]) -> Option<Event> {
     })
 }
 
-/// Returns the files that were archived by the codons between the target and `left`, the checkpoint of the current files. If that is
-/// unknown, returns only the files whose own checkpoint is unknown.
+/// Returns the files that were archived by the codons between the target and `left`, the checkpoint of the current files, and those that were archived
+/// without a checkpoint. Returns only the latter if `left` is `None`.
 pub(super) async fn archived(
     possession: &LockedExecution,
     source: &ContinuationSource,

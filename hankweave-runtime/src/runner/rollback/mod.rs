@@ -135,8 +135,8 @@ pub(crate) async fn preview_of_run(
             .map(|work| work.new_files(store, &*disk))
             .transpose()?
             .flatten();
-        // After a crash the run starts from a new checkpoint of the files that were left (`UndoneWork::narrow`). That checkpoint has the files that the
-        // work made, and lacks those that stay; a preview makes no checkpoint and corrects the plan instead.
+        // After a crash the rollback of a run starts from a new checkpoint of the files that were left (`UndoneWork::narrow`). That checkpoint has the
+        // files that the work made, and lacks those that stay; a preview makes no checkpoint and corrects the plan instead.
         request.spares_changed = spares_changed && new.is_none();
         let mut plan = store.plan_restore(&request)?;
         let NewFiles { made, stay } = new.unwrap_or_default();

@@ -135,7 +135,7 @@ impl RollbackPlan {
 /// Whether `source` is a position in this codon or after it.
 fn is_target(entry: &ThreadCodon, source: &ContinuationSource) -> bool {
     let is_after = Some(entry.codon.codon_id()) == source.after_codon.as_ref();
-    // A position at the rig of a codon is known by its checkpoint, so the checkpoints are compared as well.
+    // A position with a checkpoint of the codon is in it, even if it does not have its id.
     let mut checkpoints = entry.codon.checkpoints();
     entry.run_id == source.run_id && (is_after || checkpoints.any(|(_, sha)| *sha == source.checkpoint_sha))
 }

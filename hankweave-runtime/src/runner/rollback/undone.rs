@@ -22,8 +22,7 @@ use crate::checkpoint::{
 use crate::recovery::{LockedExecution, OpenedExecution};
 use crate::world::disk::Disk;
 
-/// Maximum lag of a file system's clock behind the system's, in milliseconds: the time of a file made just after the start of a codon may be before
-/// the start.
+/// Maximum lag of a file system's clock behind the system's, in milliseconds: a file made just after the start of a codon may have a time before it.
 pub(super) const COARSE_MS: i64 = 20;
 
 /// The two ends of a rollback.

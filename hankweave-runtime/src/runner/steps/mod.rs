@@ -42,8 +42,7 @@ pub(super) enum Autostart {
 }
 
 impl Autostart {
-    /// Returns why the run is idle when nothing can start: because of the rollback, until a codon has run after it, or else
-    /// `otherwise`.
+    /// Returns why the run is idle when nothing can start: the rollback after which no codon starts by itself, if there was one, or else `otherwise`.
     fn reason_or(self, otherwise: IdleReason) -> IdleReason {
         match self {
             Self::Wait(reason @ IdleReason::RollbackCompleted) => reason,
