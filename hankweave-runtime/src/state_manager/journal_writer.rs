@@ -82,10 +82,10 @@ pub(super) struct JournalWriter {
 struct LazySync {
     /// When the next sync is due; `None` if nothing was written since the last one.
     due: Option<Instant>,
-    /// The sync in progress, and how many of the unsynced events it makes durable.
+    /// The sync in progress, and the number of events that it makes durable.
     work: Option<(BoxFuture<'static, Result<(), IoError>>, u64)>,
-    /// Number of events since the last state event or sync, whichever was later: a crash could take these, and with them their numbers. A state event in
-    /// the log keeps its number and all earlier ones safe.
+    /// Number of events since the last state event or the start of the last sync, whichever was later: a crash could take these, and with them their
+    /// numbers. A state event in the log keeps its number and all earlier ones safe.
     unsynced: u64,
 }
 
@@ -232,7 +232,8 @@ impl LazySync {
     fn append(&mut self, parts: &StateManagerParts, batch: &Batch) -> Result<(), IoError> {
         parts.journal.append(batch)?;
         self.due.get_or_insert_with(|| Instant::now() + SYNC_DELAY);
-        if self.unsynced > SEQ_GAP {
+        let in_progress = self.work.as_ref().map_or(0, |(_, covers)| *covers);
+        if self.unsynced + in_progress > SEQ_GAP {
             // Numbers that subscribers have seen must not be used again after a crash.
             self.unsynced = 0;
             parts.journal.sync()?;
@@ -256,20 +257,20 @@ impl LazySync {
     ///
     /// Cancel safe: a sync stays in progress.
     async fn done(&mut self, parts: &StateManagerParts) -> Result<(), Arc<PersistenceError>> {
-        let (work, covers) = match (&mut self.work, self.due) {
-            (Some(work), _) => work,
+        let work = match (&mut self.work, self.due) {
+            (Some((work, _)), _) => work,
             (None, Some(due)) => {
                 tokio::time::sleep_until(due).await;
                 self.due = None;
                 let journal = Arc::clone(&parts.journal);
                 let work = Box::pin(parts.blocking.run(move || journal.sync()));
-                self.work.insert((work, self.unsynced))
+                let covers = std::mem::take(&mut self.unsynced);
+                &mut self.work.insert((work, covers)).0
             }
             (None, None) => return std::future::pending().await,
         };
-        let (synced, covers) = (work.await, *covers);
+        let synced = work.await;
         self.work = None;
-        self.unsynced = self.unsynced.saturating_sub(covers);
         synced.map_err(failed)
     }
 }
