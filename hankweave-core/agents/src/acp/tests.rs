@@ -313,6 +313,17 @@ fn another_version_and_a_wrong_way_to_sign_in_end_before_a_session() {
         Talk::with(&launch).greeted()
     };
     assert!(signs_in("phone").failure().0.contains("it knows key, browser"));
+    let mut many = launch();
+    many.auth = Some("way-13".to_owned());
+    let ways: Vec<Value> = (1..=13)
+        .map(|number| json!({"id": format!("way-{number}")}))
+        .collect();
+    let offer = json!({"id": 0, "result": {"protocolVersion": 1, "authMethods": ways}});
+    assert_eq!(Talk::with(&many).say(&offer).last(), "authenticate");
+    many.auth = Some("phone".to_owned());
+    let (message, _) = Talk::with(&many).say(&offer).failure();
+    assert!(message.ends_with("way-11, way-12, …"), "{message}");
+
     let talk = signs_in("key");
     assert_eq!(talk.last(), "authenticate");
     let talk = talk.say(&json!({"id": 1, "result": {}}));
