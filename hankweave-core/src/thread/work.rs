@@ -212,8 +212,8 @@ mod tests {
         assert_eq!(work(&all, "r3"), None);
     }
 
-    /// The work of `a` in three runs, the oldest of which did other work; the others attempted `a`, the newest of them with the files of the one before. Between
-    /// the two came an operation of this kind.
+    /// The work of `a` in its two attempts, each in a run of its own. The second run continues with the files of the first, and between the two came an
+    /// operation of this kind. The oldest run did other work.
     fn work_after(kind: &str) -> Option<Vec<(String, String)>> {
         let run = |id: &str, conditions: Value, codons: Value| {
             json!({"runId": id, "runFolder": "/p/r", "gitBranch": "run-r", "serverPid": 1, "status": "failed", "startingConditions": conditions,
