@@ -469,13 +469,14 @@ fn long_system_prompts(hank: &Hank, loaded: &LoadedHank, world: &World) -> Vec<P
 /// Gives a codon the agent and the model that were chosen for every codon. A codon whose agent has that name already keeps its own choice, such as its script
 /// (HANK-57, CLI-38).
 fn apply_to(codon: &mut CodonConfig, agent: Option<&AgentChoice>, model: Option<&String>) {
+    if let Some(model) = model {
+        codon.model = Some(model.clone());
+    }
     match agent {
+        // Compared with the model in place: without `agent` the model names the agent.
         Some(AgentChoice::Named(name)) if codon.agent_name() == name => {}
         Some(agent) => codon.agent = Some(agent.clone()),
         None => {}
-    }
-    if let Some(model) = model {
-        codon.model = Some(model.clone());
     }
 }
 

@@ -434,8 +434,11 @@ mod tests {
         check(limit, "2026-11-24T01:31:00Z", Some("2026-11-25T00:31:00Z"));
     }
 
+    // covers: AGENT-12
     #[test]
-    fn in_december_one_reads_of_january() {
+    fn in_december_one_reads_of_january_and_in_january_of_december() {
+        let just_over = "limit · resets Dec 31, 11:59pm (UTC)";
+        check(just_over, "2027-01-01T00:10:00Z", Some("2027-01-01T00:00:00Z"));
         let limit = "limit · resets Jan 2, 9am (UTC)";
         check(limit, "2026-12-30T00:00:00Z", Some("2027-01-02T09:01:00Z"));
         check(

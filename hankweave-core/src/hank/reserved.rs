@@ -67,10 +67,6 @@ impl RepositoryShape {
 
     /// Notes that the folder has an entry with this name.
     pub fn add(&mut self, name: &[u8]) {
-        // Longer names are not compared: to be one of these, dozens of their characters would have to be ignored.
-        if name.len() > 64 {
-            return;
-        }
         let name = fold(name);
         match base_of(&name) {
             "head" => self.head = true,
@@ -199,6 +195,9 @@ mod tests {
         );
         assert_eq!(among(&["a/head", "a/Objects/x", "a/refs."]), Some("a"));
         assert_eq!(among(&["a/b/HEAD", "a/b/commondir"]), Some("a/b"));
+        let ignored = format!("HEAD{}", "\u{200c}".repeat(21));
+        let paths = [ignored.as_bytes(), b"objects/x", b"refs/x"];
+        assert_eq!(repository_among(paths), Some(&b""[..]));
         for none in [
             &["HEAD", "objects/x", "a/refs/x"][..],
             &["HEAD.md", "objects", "refs"],

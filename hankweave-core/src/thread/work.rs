@@ -2,7 +2,7 @@
 
 use super::{ExecutionThread, ThreadCodon};
 use crate::codon::{CodonExecution, CodonStatus};
-use crate::document::HankweaveState;
+use crate::document::{HankweaveState, OperationKind};
 use crate::id::{CheckpointSha, CodonId};
 
 /// Work of a codon.
@@ -89,10 +89,11 @@ impl ExecutionThread {
         let mut later = runs.next();
         for run in runs {
             let is_continued = later.is_some_and(|later| later.starting_conditions.source().is_some());
+            // A cleanup changes no file of the workspace.
             let is_undone = state
                 .operations
                 .iter()
-                .any(|operation| operation.behind == run.run_id);
+                .any(|operation| operation.behind == run.run_id && operation.kind != OperationKind::Cleanup);
             if !is_continued || is_undone {
                 break;
             }
@@ -151,31 +152,37 @@ mod tests {
     use super::*;
     use crate::thread::build;
 
-    /// The work until `end` in one run with these attempts: id, start, rig and end.
+    /// A failed attempt: id, start, rig and end.
+    fn failed([id, start, rig, end]: &[&str; 4]) -> Value {
+        let mut codon = json!({"codonId": id, "status": "failed", "startTime": "2025-01-04T12:00:00.000Z", "endTime": "2025-01-04T12:00:01.000Z",
+            "failedDuring": "running", "exitCode": 1, "failureReason": {"type": "unknown", "retriable": false}, "partialCost": 0,
+            "partialTokens": {"inputTokens": 0, "outputTokens": 0, "cacheCreationTokens": 0, "cacheReadTokens": 0}});
+        let fields = [
+            ("startCheckpoint", start),
+            ("rigSetupCheckpoint", rig),
+            ("errorCheckpoint", end),
+        ];
+        for (key, sha) in fields.into_iter().filter(|(_, sha)| !sha.is_empty()) {
+            codon[key] = Value::from(*sha);
+        }
+        codon
+    }
+
+    /// The work until `end` in one run with these attempts.
     fn work(attempts: &[[&str; 4]], end: &str) -> Option<Vec<(String, String)>> {
-        let codon = |[id, start, rig, end]: &[&str; 4]| {
-            let mut codon = json!({"codonId": id, "status": "failed", "startTime": "2025-01-04T12:00:00.000Z", "endTime": "2025-01-04T12:00:01.000Z",
-                "failedDuring": "running", "exitCode": 1, "failureReason": {"type": "unknown", "retriable": false}, "partialCost": 0,
-                "partialTokens": {"inputTokens": 0, "outputTokens": 0, "cacheCreationTokens": 0, "cacheReadTokens": 0}});
-            let fields = [
-                ("startCheckpoint", start),
-                ("rigSetupCheckpoint", rig),
-                ("errorCheckpoint", end),
-            ];
-            for (key, sha) in fields.into_iter().filter(|(_, sha)| !sha.is_empty()) {
-                codon[key] = Value::from(*sha);
-            }
-            codon
-        };
         let document = json!({
             "runs": [{
                 "runId": "r", "runFolder": "/p/r", "gitBranch": "run-r", "serverPid": 1, "status": "crashed",
                 "startingConditions": {"type": "fresh", "initialCheckpointSha": "s0"},
                 "startTime": "2025-01-04T12:00:00.000Z", "endTime": "2025-01-04T12:00:01.000Z",
-                "codons": attempts.iter().map(codon).collect::<Vec<_>>(),
+                "codons": attempts.iter().map(failed).collect::<Vec<_>>(),
             }],
             "currentRunId": null, "executionPlan": [],
         });
+        work_in(&document, end)
+    }
+
+    fn work_in(document: &Value, end: &str) -> Option<Vec<(String, String)>> {
         let state = crate::document::parse(document.to_string().as_bytes()).unwrap();
         let found = build(&state, None, None).work_until(&state, &CheckpointSha::new(end))?;
         let pair = |(from, to): (CheckpointSha, CheckpointSha)| (from.to_string(), to.to_string());
@@ -203,6 +210,33 @@ mod tests {
             pairs(&[("r2", "e2"), ("r3", "e3"), ("s4", "e4")])
         );
         assert_eq!(work(&all, "r3"), None);
+    }
+
+    /// The work of `a` in its two attempts, each in a run of its own. The second run continues with the files of the first, and between the two came an
+    /// operation of this kind. The oldest run did other work.
+    fn work_after(kind: &str) -> Option<Vec<(String, String)>> {
+        let run = |id: &str, conditions: Value, codons: Value| {
+            json!({"runId": id, "runFolder": "/p/r", "gitBranch": "run-r", "serverPid": 1, "status": "failed", "startingConditions": conditions,
+                "startTime": "2025-01-04T12:00:00.000Z", "endTime": "2025-01-04T12:00:01.000Z", "codons": codons})
+        };
+        let source = json!({"runId": "r2", "afterCodon": null, "checkpointSha": "e1"});
+        let again = json!({"type": "continuation", "source": source.clone(), "reason": "continue"});
+        let document = json!({
+            "runs": [run("r3", again, json!([failed(&["a", "s2", "", "e2"])])),
+                run("r2", json!({"type": "fresh"}), json!([failed(&["a", "s1", "", "e1"])])),
+                run("r1", json!({"type": "fresh"}), json!([failed(&["b", "s0", "", "e0"])]))],
+            "operations": [{"id": "0a", "kind": kind, "command": "x", "at": "2025-01-04T12:00:02.000Z", "behind": "r2", "before": source.clone(),
+                "after": source, "files": 0}],
+            "currentRunId": null, "executionPlan": [],
+        });
+        work_in(&document, "e2")
+    }
+
+    // covers: HANK-66, RUN-23
+    #[test]
+    fn a_cleanup_between_two_attempts_undoes_no_work() {
+        assert_eq!(work_after("cleanup"), pairs(&[("s1", "e1"), ("s2", "e2")]));
+        assert_eq!(work_after("rollback"), pairs(&[("s2", "e2")]));
     }
 
     // covers: HANK-66, CLI-23

@@ -246,6 +246,12 @@ impl RunView {
         self.undone.earlier = sum;
     }
 
+    /// Whether the attempt before this one is no longer listed.
+    fn follows_unlisted(&self, attempt: &AttemptView) -> bool {
+        let is_unlisted = |number: u64| self.all_attempts().all(|other| other.number() != number);
+        attempt.after.is_some_and(is_unlisted)
+    }
+
     /// Returns the attempt after which a run continues at `source`, as the execution thread has it (STATE-50 to STATE-52), and the number of its history. The
     /// attempt is `None` before the first one of a history; the result is `None` where no attempt of the source's run is listed.
     fn position_of(&self, source: &ContinuationSource) -> Option<(Option<u64>, u64)> {
@@ -272,6 +278,12 @@ impl RunView {
             |attempt: &&&AttemptView| sha.is_some() && attempt.rig_checkpoint.as_ref() == sha;
         if let Some(repeated) = attempts.iter().rev().find(has_rig_checkpoint) {
             return before(repeated);
+        }
+        // An attempt of the codon that is only summed is older than the listed one that follows the sum.
+        if attempts.is_empty()
+            && let Some(oldest) = of_run.iter().find(|attempt| self.follows_unlisted(attempt))
+        {
+            return before(oldest);
         }
         let has_checkpoint = |attempt: &&&AttemptView| sha.is_some() && attempt.checkpoint.as_ref() == sha;
         let end = attempts.iter().find(has_checkpoint).or(attempts.first());

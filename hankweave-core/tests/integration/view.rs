@@ -1004,6 +1004,31 @@ fn what_a_rollback_undid_does_not_count_again_where_more_followed_than_is_listed
     assert_eq!(fold(&told(&story)).undone.sum(), before);
 }
 
+/// Of the 260 iterations the 200 newest are listed, and the one to which the rollback leads is in the sum of the others.
+// covers: WIRE-48
+#[test]
+fn a_way_back_to_an_attempt_that_is_only_summed_undoes_all_that_are_listed_after_it() {
+    let ids: Vec<String> = (0..260).map(|number| format!("build#{number}")).collect();
+    let plan: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let story = Story::new().tell(in_loop(&plan)).fresh("r1");
+    let story = plan
+        .iter()
+        .fold(story, |story, id| story.codon(id, Ending::Completed));
+    let story = story.run_completes();
+    let sha = "4444444444444444444444444444444444444444";
+    let story = rolls_back(story, "r1", Some("build#9"), sha);
+    let adds_up = |story: &Story, listed: usize| {
+        let view = fold(&told(story));
+        assert_eq!(view.items["build"].attempts.len(), listed);
+        assert_eq!(view.undone.sum().map(|undone| undone.count), Some(200));
+        let counting: Usd = view.items.values().map(|item| item.spent()).sum();
+        assert_eq!(counting + view.undone.sum().unwrap().cost, view.money.spent);
+    };
+    adds_up(&story, 0);
+    let story = story.continues("r2", "r1", Some("build#9"), sha);
+    adds_up(&story.codon("build#10", Ending::Completed), 1);
+}
+
 // covers: WIRE-48, STATE-50
 #[test]
 fn a_way_back_across_histories_brings_back_exactly_what_led_there() {

@@ -80,10 +80,17 @@ impl Task {
             offered => format!(
                 "; sign in with the program itself, or name one of its ways in the hank, such as \"auth\": \"{}\" (it knows {})",
                 offered[0],
-                offered.join(", ")
+                first_names(offered)
             ),
         }
     }
+}
+
+/// Returns the first names of a list for a message.
+fn first_names(names: &[String]) -> String {
+    let more = if names.len() > MOST_NAMES { ", …" } else { "" };
+    let first = &names[..names.len().min(MOST_NAMES)];
+    format!("{}{more}", first.join(", "))
 }
 
 /// Returns the MCP servers of a launch in the protocol's form. They talk over standard input and output, which every agent supports.
@@ -145,13 +152,13 @@ impl AcpDecoder {
         self.task.forks_sessions = sessions.fork.0.is_some();
         let methods = answer.auth_methods.objects();
         let methods = methods.filter_map(|method| method.id.into_owned());
-        self.task.offered = methods.take(MOST_NAMES).collect();
+        self.task.offered = methods.collect();
         match self.task.auth.clone() {
             Some(auth) if self.task.offered.contains(&auth) => {
                 self.send_request(AcpStage::SigningIn, "authenticate", &json!({"methodId": auth}));
             }
             Some(auth) => {
-                let offered = self.task.offered.join(", ");
+                let offered = first_names(&self.task.offered);
                 self.give_up(format!(
                     "the agent does not know the way to sign in `{auth}`; it knows {offered}"
                 ));
@@ -221,21 +228,15 @@ impl AcpDecoder {
         if offer.current.as_deref() == Some(model) {
             return self.prompt();
         }
-        let names: Vec<&str> = offer.names.iter().map(String::as_str).take(MOST_NAMES).collect();
-        if names.is_empty() {
+        if offer.names.is_empty() {
             return self.give_up(format!(
                 "the agent offers no choice of models, so it cannot work with `{model}`; leave out `model`"
             ));
         }
         if !offer.names.iter().any(|name| name == model) {
-            let more = if offer.names.len() > names.len() {
-                ", …"
-            } else {
-                ""
-            };
             return self.give_up(format!(
-                "the agent does not offer the model `{model}`; it offers {}{more}",
-                names.join(", ")
+                "the agent does not offer the model `{model}`; it offers {}",
+                first_names(&offer.names)
             ));
         }
         let session = self.session_name();

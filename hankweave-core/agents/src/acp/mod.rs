@@ -197,6 +197,7 @@ impl AcpDecoder {
         let cost_of_process = self.usage.cost.saturating_sub(self.earlier_in_log);
         self.cost_before += cost_of_process;
         self.earlier_in_log = self.usage.cost;
+        self.reported_cost = Usd::ZERO;
     }
 
     /// Whether this is our session or, before that is open, the one to continue.
@@ -313,7 +314,8 @@ impl AcpDecoder {
             tokens,
             ..Billed::default()
         };
-        let has_reported_cost = self.usage.cost > Usd::ZERO && self.prices.given_for(&self.model).is_none();
+        let has_reported_cost =
+            self.usage.cost > self.earlier_in_log && self.prices.given_for(&self.model).is_none();
         let priced = billed
             .price(&self.model, &self.prices)
             .filter(|_| !has_reported_cost);

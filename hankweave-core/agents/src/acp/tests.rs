@@ -313,6 +313,17 @@ fn another_version_and_a_wrong_way_to_sign_in_end_before_a_session() {
         Talk::with(&launch).greeted()
     };
     assert!(signs_in("phone").failure().0.contains("it knows key, browser"));
+    let mut many = launch();
+    many.auth = Some("way-13".to_owned());
+    let ways: Vec<Value> = (1..=13)
+        .map(|number| json!({"id": format!("way-{number}")}))
+        .collect();
+    let offer = json!({"id": 0, "result": {"protocolVersion": 1, "authMethods": ways}});
+    assert_eq!(Talk::with(&many).say(&offer).last(), "authenticate");
+    many.auth = Some("phone".to_owned());
+    let (message, _) = Talk::with(&many).say(&offer).failure();
+    assert!(message.ends_with("way-11, way-12, …"), "{message}");
+
     let talk = signs_in("key");
     assert_eq!(talk.last(), "authenticate");
     let talk = talk.say(&json!({"id": 1, "result": {}}));
@@ -544,4 +555,52 @@ fn tokens_are_priced_where_the_agent_tells_no_money() {
         (Usd::from_micros(6_930), 37)
     );
     assert!(usage.lower_bound, "what the agent does not tell is not known");
+}
+
+/// Output of several processes in one log. Each has reported this money and these input tokens, if any.
+fn cost_of_log(model: &str, prices: Prices, processes: &[(Option<f64>, Option<u64>)]) -> Usd {
+    let decoder = AcpDecoder::of_log(prices.into(), None, Usd::ZERO).with_model(Some(model), None);
+    let mut talk = Talk {
+        decoder,
+        events: Vec::new(),
+        orders: Vec::new(),
+    };
+    for (money, tokens) in processes {
+        talk = talk
+            .greeted()
+            .say(&json!({"id": 1, "result": {"sessionId": "s-1", "models": {"currentModelId": model}}}));
+        if let Some(money) = money {
+            talk = talk.update(
+                json!({"sessionUpdate": "usage_update", "cost": {"amount": money, "currency": "USD"}}),
+            );
+        }
+        let usage = tokens.map(|tokens| json!({"totalTokens": tokens, "inputTokens": tokens}));
+        talk = talk.say(&json!({"id": 2, "result": {"stopReason": "end_turn", "usage": usage}}));
+    }
+    talk.end(ProcessExit::Exited(0)).usage.cost
+}
+
+// covers: AGENT-25, AGENT-46
+#[test]
+fn each_process_in_a_log_has_its_own_cost() {
+    let sonnet = Prices::listed().find("claude-sonnet-4-5").unwrap().1.rate;
+    let own = || Prices::default().with([("house-model".to_owned(), sonnet)], "mine.json");
+    let dollar = Usd::from_micros(1_000_000);
+    let only_money = (Some(1.0), None);
+    let only_tokens = (None, Some(1_000));
+    let cost_of_tokens = Usd::from_micros(3_000);
+    assert_eq!(
+        cost_of_log("house-model", own(), &[only_money, (None, None)]),
+        dollar
+    );
+    assert_eq!(
+        cost_of_log("house-model", own(), &[only_money, only_tokens]),
+        dollar + cost_of_tokens
+    );
+    let listed = Prices::clone(&Prices::listed());
+    assert_eq!(
+        cost_of_log("claude-sonnet-4-5", listed, &[only_money, only_tokens]),
+        dollar + cost_of_tokens,
+        "the money of an earlier process is no reason not to price tokens"
+    );
 }

@@ -99,7 +99,8 @@ fn absolute(word: &str) -> Option<Timestamp> {
 /// The day of a time.
 #[derive(Debug, Clone, Copy)]
 enum Day {
-    /// A date. Without a year it is in this year, or in the next one if it passed more than half a year ago, as January has in December.
+    /// A date. Without a year it is in this year, unless that is more than half a year away: in December, January is in the next year, and in January,
+    /// December is in the last one.
     On {
         year: Option<i16>,
         month: i8,
@@ -184,17 +185,20 @@ impl Day {
                 }
             }
             Self::On { year, month, day } => {
-                let this_year = at(Date::new(year.unwrap_or(today.year()), month, day).ok()?)?;
-                let is_long_over =
-                    year.is_none() && now.duration_since(this_year).as_secs() > 180 * 24 * 60 * 60;
-                match is_long_over {
-                    true => at(Date::new(today.year() + 1, month, day).ok()?),
-                    false => Some(this_year),
+                let in_year = |year: i16| at(Date::new(year, month, day).ok()?);
+                let named = in_year(year.unwrap_or(today.year()))?;
+                match now.duration_since(named).as_secs() {
+                    ago if year.is_none() && ago > HALF_A_YEAR => in_year(today.year() + 1),
+                    ago if year.is_none() && ago < -HALF_A_YEAR => in_year(today.year() - 1),
+                    _ => Some(named),
                 }
             }
         }
     }
 }
+
+/// In seconds.
+const HALF_A_YEAR: i64 = 180 * 24 * 60 * 60;
 
 fn timestamp_in(zone: &TimeZone, datetime: DateTime) -> Option<jiff::Timestamp> {
     zone.to_ambiguous_timestamp(datetime).compatible().ok()

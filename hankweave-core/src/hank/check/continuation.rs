@@ -103,21 +103,29 @@ pub(super) fn obstacle(hank: &Hank, codon: &CodonConfig, before: PrecedingCodon<
     if before.codon.exhaust_with_prompt.is_some() {
         return Some(format!("{name}: its exhaustWithPrompt fills the context"));
     }
-    // `overrides.model` replaces both models.
-    let forced_model = hank.overrides.iter().any(|overrides| overrides.model.is_some());
-    if let (Some(model), Some(model_before)) = (&codon.model, &before.codon.model)
-        && !forced_model
+    let [codon, codon_before] = [codon, before.codon].map(|codon| overridden(hank, codon));
+    if let (Some(model), Some(model_before)) = (&codon.model, &codon_before.model)
         && model != model_before
     {
         let (model, before) = (quoted(model), quoted(model_before));
         return Some(format!("{name}: its model is {before}, this codon's is {model}"));
     }
-    let [agent, agent_before] = [codon, before.codon].map(CodonConfig::agent_name);
+    let (agent, agent_before) = (codon.agent_name(), codon_before.agent_name());
     if agent != agent_before {
         let (agent, before) = (quoted(agent), quoted(agent_before));
         return Some(format!("{name}: its agent is {before}, this codon's is {agent}"));
     }
     None
+}
+
+/// Returns the codon with the agent and the model that `overrides` gives to every codon.
+fn overridden(hank: &Hank, codon: &CodonConfig) -> CodonConfig {
+    let mut codon = codon.clone();
+    if let Some(overrides) = &hank.overrides {
+        codon.agent = overrides.agent.clone().or(codon.agent);
+        codon.model = overrides.model.clone().or(codon.model);
+    }
+    codon
 }
 
 /// Returns the reason why continuing is risky.

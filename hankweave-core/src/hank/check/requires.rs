@@ -32,15 +32,15 @@ fn unheld<'h>(hank: &'h Hank, codon: &'h CodonConfig, held: &[&str]) -> Vec<&'h 
     let Some(Requires::Patterns(patterns)) = hank.required_of(codon) else {
         return Vec::new();
     };
+    // Without any pattern checkpoints hold every file; with only `!` patterns they take none (HANK-17).
+    if held.is_empty() {
+        return Vec::new();
+    }
     let held: Vec<&str> = held
         .iter()
         .copied()
         .filter(|pattern| !pattern.starts_with('!'))
         .collect();
-    // Without any pattern, checkpoints hold every file. A list of `!` patterns alone is not judged.
-    if held.is_empty() {
-        return Vec::new();
-    }
     let wanted = patterns.iter().map(String::as_str);
     let wanted = wanted.filter(|pattern| !pattern.starts_with('!'));
     wanted
@@ -64,6 +64,30 @@ fn fixed_start(pattern: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::are_apart;
+    use crate::hank::parse;
+
+    // covers: HANK-17, HANK-66
+    #[test]
+    fn checkpoints_that_only_exclude_files_hold_none_that_is_required() {
+        let warned = |checkpointed: &str| {
+            let codon = r#"{"id": "a", "name": "A", "model": "sonnet", "promptText": "x", "continuationMode": "fresh", "requires": ["src/**"]"#;
+            let found = parse(&format!(
+                r#"{{"hank": [{codon}, "checkpointedFiles": {checkpointed}}}]}}"#
+            ));
+            found.problems.iter().map(ToString::to_string).collect::<String>()
+        };
+        let message = "no pattern of checkpointedFiles covers `src/**`";
+        for checkpointed in [r#"["!tmp/**"]"#, r#"["docs/**"]"#] {
+            assert!(
+                warned(checkpointed).contains(message),
+                "{checkpointed}: {}",
+                warned(checkpointed)
+            );
+        }
+        for checkpointed in ["[]", r#"["src/**", "!tmp/**"]"#] {
+            assert_eq!(warned(checkpointed), "", "{checkpointed}");
+        }
+    }
 
     // covers: HANK-66
     #[test]

@@ -183,10 +183,13 @@ impl ModelEndpoint {
     /// Whether the model answers on this machine.
     #[must_use]
     pub fn is_local(&self) -> bool {
-        let host = self.url.split_once("://").map_or("", |(_, rest)| rest);
+        let rest = self.url.split_once("://").map_or("", |(_, rest)| rest);
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        // A name and a password may be before the host.
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
         ["127.0.0.1", "localhost", "[::1]"].iter().any(|name| {
             let rest = host.strip_prefix(name);
-            rest.is_some_and(|rest| rest.starts_with([':', '/']))
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
         })
     }
 }
@@ -348,6 +351,9 @@ mod tests {
             ("http://localhost/v1", true),
             ("http://[::1]:9", true),
             ("http://localhost.example/v1", false),
+            ("http://localhost:x@example.com/v1", false),
+            ("http://me:x@localhost:8080/v1", true),
+            ("http://example.com#@localhost/v1", false),
             ("https://api.example/127.0.0.1/v1", false),
         ] {
             let endpoint = endpoint("here/m", json!({"baseUrl": url}), &[]).unwrap();

@@ -90,14 +90,35 @@ fn a_conversation_stays_with_its_model_and_agent() {
     );
 }
 
+// covers: HANK-10
 #[test]
-fn a_model_for_all_codons_makes_their_own_models_irrelevant() {
-    let items = [
-        fresh("a", FILES),
-        continuing("b", FILES).replace("sonnet", "opus"),
-    ];
-    let text = hank(&items).replacen('{', r#"{"overrides": {"model": "haiku"}, "#, 1);
-    assert_eq!(problems(&text), Vec::<String>::new());
+fn a_model_or_an_agent_for_all_codons_makes_their_own_irrelevant() {
+    let found = |overrides: &str, second: String| {
+        let text = hank(&[fresh("a", FILES), second]);
+        problems(&text.replacen('{', &format!(r#"{{"overrides": {overrides}, "#), 1))
+    };
+    let none = Vec::<String>::new();
+    let of_model = |model: &str| continuing("b", FILES).replace("sonnet", model);
+    for model in ["opus", "gpt-5-codex"] {
+        assert_eq!(found(r#"{"model": "haiku"}"#, of_model(model)), none, "{model}");
+    }
+    let of_pi = || continuing("b", &with(r#""agent": "pi""#));
+    assert_eq!(found(r#"{"agent": "pi"}"#, of_pi()), none);
+    for (overrides, second, reason) in [
+        (
+            r#"{"model": "haiku"}"#,
+            of_pi(),
+            "its agent is `claude`, this codon's is `pi`",
+        ),
+        (
+            r#"{"agent": "pi"}"#,
+            of_model("gpt-5-codex"),
+            "its model is `sonnet`",
+        ),
+    ] {
+        let found = found(overrides, second);
+        assert!(found.len() == 1 && found[0].contains(reason), "{found:#?}");
+    }
 }
 
 // covers: HANK-10
