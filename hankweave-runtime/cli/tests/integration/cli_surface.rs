@@ -700,6 +700,15 @@ fn a_dry_run_says_what_is_next_and_what_it_may_cost_and_does_nothing() {
     project
         .run(["run", "--headless", "--agent", "claude"])
         .expect_code(1);
+    // The named agent counts, also where the new model would lead to another one.
+    project.set("HANKWEAVE_PI_PATH", "/nowhere");
+    let by_model = json!({"id": "a", "name": "a", "model": "zai/glm-5", "continuationMode": "fresh", "promptText": "go"});
+    project.write_hank(&json!({"hank": [by_model]}));
+    let named = project.run(["run", "--dry-run", "--new", "--agent", "pi", "--model", "sonnet"]);
+    assert!(
+        named.expect_code(1).stderr.contains("HANKWEAVE_PI_PATH"),
+        "{named}"
+    );
     project.write("hank.json", r#"{"hank": []}"#);
     let refused = project.run(["run", "--dry-run"]);
     refused.expect_code(65);
