@@ -78,12 +78,18 @@ pub fn place(dir: &ExecutionDir) -> ExecutionDir {
     ExecutionDir::new(folder(dir).join(ARRIVING))
 }
 
-/// Removes what was prepared and never announced. The lock of the directory must be held.
+/// Removes what was prepared and never announced, and what an earlier record left when its removal was interrupted. The lock of
+/// the directory must be held.
 ///
 /// # Errors
 ///
 /// [`IoError`] when it cannot be removed.
 pub fn discard(disk: &dyn Disk, dir: &ExecutionDir) -> Result<(), IoError> {
+    // The next swap would take an entry in `before` for one that it has moved out already, and leave the present one in its place.
+    // While a marker exists, these entries are still needed.
+    if !exists(disk, &ready(dir))? {
+        remove(disk, dir, BEFORE)?;
+    }
     remove(disk, dir, ARRIVING)
 }
 
@@ -337,6 +343,12 @@ mod tests {
                 assert!(list(&dir).is_empty(), "{:?}", list(&dir));
                 break;
             }
+            // The next pull.
+            discard(&RealDisk, &dir).unwrap();
+            prepared(folder.path());
+            announce(&RealDisk, &dir, &arrival()).unwrap();
+            assert!(finish(&world, &dir).unwrap());
+            assert_eq!(seen(&dir), "after  after ours", "crash at {n}");
             steps = n;
         }
         assert!(steps > 8, "{steps}");

@@ -20,7 +20,7 @@ pub(crate) fn check_url(url: &str) -> Result<(), RemoteError> {
     })
 }
 
-/// Returns the address without its password, for display.
+/// Returns the address without its password, or the token in place of a user, for display.
 #[must_use]
 pub fn shown(url: &str) -> String {
     without_password(url).unwrap_or_else(|| url.to_owned())
@@ -30,8 +30,16 @@ fn without_password(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (user, host) = authority.rsplit_once('@')?;
-    let (user, _) = user.split_once(':')?;
-    Some(format!("{scheme}://{user}:***@{host}/{path}"))
+    let is_http = ["http", "https"]
+        .iter()
+        .any(|known| scheme.eq_ignore_ascii_case(known));
+    let user = match user.split_once(':') {
+        // Over HTTP a user without a password is a token. GitHub also takes a token with this fixed password.
+        None | Some((_, "" | "x-oauth-basic")) if is_http => "***".to_owned(),
+        Some((user, _)) => format!("{user}:***"),
+        None => return None,
+    };
+    Some(format!("{scheme}://{user}@{host}/{path}"))
 }
 
 /// Makes the address of an existing local folder absolute, because git runs in another folder. Other addresses stay.
@@ -55,6 +63,12 @@ mod tests {
             shown("https://ann:secret@x.example/a.git"),
             "https://ann:***@x.example/a.git"
         );
+        for user in ["token", "token:", "token:x-oauth-basic"] {
+            assert_eq!(
+                shown(&format!("HTTPS://{user}@x.example/a.git")),
+                "HTTPS://***@x.example/a.git"
+            );
+        }
         for url in [
             "https://x.example/a.git",
             "git@x.example:a.git",

@@ -113,3 +113,25 @@ fn check_journal(world: &World, dir: &ExecutionDir, manifest: &RecordManifest) -
         false => Err(RemoteError::corrupt("its journal")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    // covers: RUN-29
+    #[test]
+    fn files_of_which_one_name_begins_with_another_are_those_of_the_manifest() {
+        let manifest = json!({"format": 1, "execution": "runs/a", "token": 0, "number": 0, "lastEvent": 0, "meta": {}, "branches": {},
+            "files": {"hank/.env": 7, "hank/.env.example": 7, "hank/X": 7, "hank/X.prod": 7}, "sessions": [], "leftBehind": []});
+        let manifest = RecordManifest::parse(manifest.to_string().as_bytes()).unwrap();
+        let mut pieces: Pieces = manifest
+            .pieces()
+            .map(|(_, piece)| (piece, "a".repeat(40)))
+            .collect();
+        shape(&manifest, &pieces, None).unwrap();
+        pieces.remove("hank/X/000000").unwrap();
+        assert!(shape(&manifest, &pieces, None).is_err());
+    }
+}

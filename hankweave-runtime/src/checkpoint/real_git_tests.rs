@@ -143,6 +143,25 @@ fn git_finds_nothing_wrong_after_packs_restores_and_pruning() {
     assert_eq!(checked_out, as_first);
 }
 
+/// A user names a checkpoint with an annotated tag, which is an object of its own.
+// covers: G11
+#[test]
+fn a_tag_of_the_user_is_packed_as_a_tag() {
+    let fixture = Fixture::git();
+    fixture.write("a.txt", "1");
+    let made = fixture.create();
+    let user = ["-c", "user.name=ann", "-c", "user.email=ann@x.example"];
+    let tag = ["tag", "-a", "-m", "the draft", "draft", made.sha.as_str()];
+    if git(&fixture, &[&user[..], &tag].concat()).is_none() {
+        eprintln!("skipped: there is no git");
+        return;
+    }
+    assert!(fixture.store.pack().unwrap() > 1);
+    git(&fixture, &["fsck", "--strict"]);
+    let read = git(&fixture, &["cat-file", "tag", "draft"]).unwrap();
+    assert!(read.ends_with("the draft\n"), "{read}");
+}
+
 /// A user who runs `git gc` in the repository gets packs in which objects are stored as differences from others.
 // covers: G11
 #[test]

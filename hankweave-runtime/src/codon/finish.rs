@@ -63,21 +63,24 @@ where
     Complete: Edge<S, To = Completed>,
     Fail: Edge<S, To = Failed>,
 {
+    let limit = work.exceeded(&exit.usage);
+    // If no limit stopped the agent, its own code counts, even 0 without success: its context may be full.
+    let code = match limit {
+        Some(_) => exit_code(exit),
+        None => i64::from(exit.exit.code()),
+    };
     if let AgentOutcome::Rejected { reason, exceeded, .. } = work.outcome {
         let notes = exceeded.map(EndDetails::of_budget).unwrap_or_default();
-        return Err(codon.fail_with(running, exit_code(exit), reason, notes).await);
+        return Err(codon.fail_with(running, code, reason, notes).await);
     }
-    let exceeded = work.exceeded(&exit.usage);
     let of_loop = EndDetails {
         loop_check: work.loop_check,
         loop_stall: work.loop_stall,
         ..EndDetails::default()
     };
-    if let Some(exceeded) = exceeded {
+    if let Some(exceeded) = limit {
         return budget::end(codon, running, exit, (exceeded, work.own_failure), of_loop).await;
     }
-    // Not `exit_code`: no order and no limit stopped this agent, so its own code counts, even 0.
-    let code = i64::from(exit.exit.code());
     let details = |context_exceeded| EndDetails {
         context_exceeded: context_exceeded && codon.completes_at_full_context(),
         ..of_loop

@@ -145,10 +145,11 @@ impl FingerprintReader<'_> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::Arc;
     use std::time::UNIX_EPOCH;
 
     use super::*;
-    use crate::world::disk::RealDisk;
+    use crate::world::disk::{Fault, FaultyDisk, RealDisk};
 
     fn of(path: &Path, limit: Duration) -> Fingerprint {
         Fingerprint::of(&RealDisk, path, limit).unwrap()
@@ -187,6 +188,19 @@ mod tests {
         one.set_modified(other).unwrap();
         assert!(longer.differs_from(&of(folder.path(), LONG)));
         assert_ne!(of(&path("a/one"), LONG), of(&path(".hidden"), LONG));
+    }
+
+    /// The folder vanishes after it was listed.
+    // covers: RUN-8
+    #[test]
+    fn a_folder_that_vanishes_meanwhile_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("a")).unwrap();
+        // The last of metadata and list of the data, metadata and list of `a`.
+        let fault = Fault::ErrorAt(3, libc::ENOENT);
+        let disk = FaultyDisk::new(Arc::new(RealDisk), fault);
+        let found = Fingerprint::of(&disk, folder.path(), LONG).unwrap();
+        assert_eq!((found, disk.all_operations()), (of(folder.path(), LONG), 4));
     }
 
     #[test]

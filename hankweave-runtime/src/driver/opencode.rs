@@ -199,10 +199,12 @@ fn arguments(launch: &Launch) -> Vec<OsString> {
 
 #[cfg(test)]
 mod tests {
+    use hankweave_core::agent::{Access, AgentOptions, McpServer};
     use hankweave_core::id::SessionId;
 
     use super::*;
     use crate::driver::program::tests::launch;
+    use crate::world::World;
 
     // covers: AGENT-28
     #[test]
@@ -222,6 +224,29 @@ mod tests {
         assert_eq!(line(&launch), format!("{fixed} --session ses_1"));
         launch.fork = true;
         assert_eq!(line(&launch), format!("{fixed} --session ses_1 --fork"));
+    }
+
+    // covers: AGENT-62
+    #[test]
+    fn a_configuration_that_opencode_could_not_use_gets_the_options_of_the_codon() {
+        let mut launch = launch("scripted/m");
+        let server = McpServer {
+            command: "serve".to_owned(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+        };
+        launch.options = AgentOptions {
+            permissions: Some(Access::of(AccessMode::ReadOnly)),
+            mcp_servers: Some(BTreeMap::from([("files".to_owned(), server)])),
+            ..AgentOptions::default()
+        };
+        let unusable = json!({"mcp": [], "agent": "x", "theme": "dark"});
+        launch.env.insert(CONFIG.to_owned(), unusable.to_string());
+        configure(&ProcessHost::new(&World::real()), &mut launch);
+        let config: Value = serde_json::from_str(&launch.env[CONFIG]).unwrap();
+        assert_eq!(config["mcp"]["files"]["command"], json!(["serve"]));
+        assert_eq!(config["agent"][KEPT_AGENT]["mode"], "primary");
+        assert_eq!(config["theme"], "dark");
     }
 
     // covers: HANK-49

@@ -97,7 +97,7 @@ pub struct Moved {
 /// A file that was to be moved back, and the error if that failed.
 pub type RestoredEntry = (ArchiveEntry, Result<(), String>);
 
-/// Why the archive cannot be used. Nothing was moved, unless the manifest could not be written after the move.
+/// Why the archive cannot be used. Nothing was moved, unless the manifest could not be written after files were moved back.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
@@ -124,7 +124,7 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// Returns [`ArchiveError`] when nothing could be moved at all, or the manifest could not be written after the move.
+    /// Returns [`ArchiveError`] when nothing could be moved at all.
     pub fn put(&self, disk: &dyn Disk, request: &ArchiveRequest) -> Result<Moved, ArchiveError> {
         let patterns = Patterns::parse(&request.patterns).map_err(ArchiveError::Pattern)?;
         let selection = RigSelection {
@@ -162,8 +162,11 @@ impl Archive {
                 Err(error) => moved.failed.push((entry.source_path, error.to_string())),
             }
         }
-        if !moved.failed.is_empty() {
-            self.write(disk, &manifest)?;
+        // An error would hide the moved files from the caller. The next move drops the entries of files that stayed.
+        if !moved.failed.is_empty()
+            && let Err(error) = self.write(disk, &manifest)
+        {
+            tracing::warn!(%error, "the manifest of the archive still names files that were not moved");
         }
         Ok(moved)
     }
@@ -484,5 +487,33 @@ mod tests {
             }
         }
         panic!("archiving two files has fewer steps");
+    }
+
+    /// One file cannot be moved, and another operation fails, such as the last write of the manifest.
+    // covers: HANK-27, F3
+    #[test]
+    fn after_any_error_every_moved_file_is_reported() {
+        for at in 0..40 {
+            let stage = Stage::new();
+            let archived = stage.folder.path().join("rigArchive/draft-1");
+            fs::create_dir_all(&archived).unwrap();
+            fs::write(archived.join("build"), "in the place of the folder").unwrap();
+            let fault = Fault::FailAt(at, io::ErrorKind::StorageFull);
+            let disk = FaultyDisk::new(Arc::new(RealDisk), fault);
+            let put = stage.archive.put(&disk, &Stage::request("abc"));
+            let reported = put.map_or(0, |moved| moved.paths.len());
+            let moved = usize::from(stage.has("rigArchive/draft-1/notes.md"));
+            assert_eq!(reported, moved, "error at {at}");
+            stage.take_back(&["abc"]);
+            assert!(
+                stage.has("notes.md") && stage.has("build/deep/a.o") && stage.entries() == 0,
+                "error at {at}"
+            );
+            if disk.operations() <= at {
+                assert_eq!(moved, 1);
+                return;
+            }
+        }
+        panic!("archiving one file has fewer steps");
     }
 }

@@ -104,7 +104,8 @@ async fn run_all(
         let result = RunResult::OutputFailed(codon, why);
         let state = possession.manager.snapshot();
         let newest = state.runs.front().map(|run| &run.run_id);
-        return Ok(RunOutcome::of(newest, result, (&state, &opened.hank), false));
+        let done = decide(&state, &opened.hank) == Decision::Done;
+        return Ok(RunOutcome::of(newest, result, (&state, &opened.hank), done));
     }
     loop {
         let Some(started) = start(opened, start_point, autostart == Autostart::On).await? else {

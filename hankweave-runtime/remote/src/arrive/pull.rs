@@ -222,8 +222,8 @@ fn nothing_new(local: &LocalSide<'_>, record: String) -> FetchedRun {
 
 /// Takes the locks of a pull, which exclude other pulls and runs.
 fn take_locks(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Vec<Arc<dyn DirLockGuard>>, RemoteError> {
-    if remembered(disk, dir).is_err_and(|error| matches!(error, RemoteError::Io(_))) {
-        return Err(RemoteError::NothingRecorded);
+    if let Err(unread @ RemoteError::Io(_)) = remembered(disk, dir) {
+        return Err(unread);
     }
     let run_lock = book::keep_runs_out(disk, dir)?;
     let remote_lock = book::lock(disk, dir)?;
@@ -241,4 +241,22 @@ async fn prepare(world: &World, dir: &ExecutionDir) -> Result<ExecutionDir, Remo
         Ok::<_, RemoteError>(temporary)
     };
     world.blocking.run(made).await
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_runtime::world::disk::RealDisk;
+
+    use super::*;
+
+    #[test]
+    fn a_note_about_the_remote_that_cannot_be_read_is_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = ExecutionDir::new(folder.path().to_owned());
+        let nothing = take_locks(&RealDisk, &dir).unwrap_err();
+        assert!(matches!(nothing, RemoteError::NothingRecorded), "{nothing}");
+        std::fs::create_dir_all(dir.state_dir().join("remote.json")).unwrap();
+        let unread = take_locks(&RealDisk, &dir).unwrap_err();
+        assert!(unread.to_string().contains("remote.json"), "{unread}");
+    }
 }

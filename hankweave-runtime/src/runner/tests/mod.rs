@@ -3,6 +3,7 @@
 mod background;
 mod clock;
 mod commands;
+mod endings;
 mod fallback;
 mod nights;
 mod rehearsal;
@@ -119,7 +120,7 @@ const LIMIT_ENDS: i64 = 1_736_000_100_000;
 /// makes it fail at its first attempt only. With "slow" it takes two seconds, with "wait" it waits until it is stopped.
 /// With "limit" it fails for a limit that ends at [`LIMIT_ENDS`]. A prompt that begins with "background" makes it answer
 /// and wait for work of as many minutes as the prompt has words; then it continues. With "unless on n" in it, a model `n`
-/// gets "n:" and the rest of the prompt.
+/// gets "n:" and the rest of the prompt. With "full" its context gets full.
 struct Actor;
 
 impl AgentDriver for Actor {
@@ -193,10 +194,15 @@ async fn act(prompt: String, work: PathBuf, stop: CancellationToken, sender: Eve
         reason: FailureReason::unknown(true, "used up").limited_until(Timestamp::from_millis(LIMIT_ENDS)),
         context_exceeded: false,
     };
+    let full = || Verdict::Failure {
+        reason: FailureReason::unknown(false, "the context is full"),
+        context_exceeded: true,
+    };
     let (exit, verdict) = match (stop.is_cancelled(), fails) {
         (true, _) => (ProcessExit::Exited(143), failure("stopped")),
         (false, true) if prompt.contains("limit") => (ProcessExit::Exited(1), limited()),
         (false, true) => (ProcessExit::Exited(1), failure("as the prompt says")),
+        (false, false) if prompt.contains("full") => (ProcessExit::Exited(0), full()),
         (false, false) => (ProcessExit::Exited(0), Verdict::Success),
     };
     let outcome = ExitOutcome::new(exit, verdict);

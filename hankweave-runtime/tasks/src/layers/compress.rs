@@ -55,7 +55,7 @@ impl TaskFiles {
         Ok(packed)
     }
 
-    /// Whether the state of the checkpoint is packed. Every checkpoint has a state.
+    /// Whether state and log of the checkpoint are packed. A crash may have come between them.
     fn is_packed(&self, id: CheckpointId) -> Result<bool, LayerError> {
         let Some(folder) = self.open()? else {
             // Without a folder there is nothing to pack.
@@ -63,7 +63,7 @@ impl TaskFiles {
         };
         let names = || inside(&*inside(&*folder, CHECKPOINTS)?, &id.to_string())?.names();
         let names = names().map_err(self.load_error(CHECKPOINTS))?;
-        Ok(!names.iter().any(|name| name == STATE))
+        Ok(!names.iter().any(|name| name == STATE || name == LOGS))
     }
 
     /// Replaces a file of the checkpoint by its packed form. A file that is packed already, or absent, is left alone.

@@ -21,6 +21,8 @@ pub struct LockGuard {
     lease: Option<Duration>,
     /// `None` once the lock is released or has expired.
     lock: Option<Lock<Acquired>>,
+    /// Locked resource, also once the lock has expired.
+    resource: String,
     token: u64,
     /// Time at which the guard was made.
     since: Instant,
@@ -37,12 +39,13 @@ impl LockGuard {
         lock: Lock<Acquired>,
         requested_at: Instant,
     ) -> Self {
-        let token = lock.token;
+        let (resource, token) = (lock.resource.clone(), lock.token);
         Self {
             locks,
             holder,
             lease,
             lock: Some(lock),
+            resource,
             token,
             since: Instant::now(),
             requested_at,
@@ -73,8 +76,11 @@ impl LockGuard {
     ///
     /// Returns [`TaskError::LockTimeout`] if the lock has expired. Nothing may be written then.
     pub async fn renew(&mut self) -> Result<(), TaskError> {
-        let (Some(lock), Some(lease)) = (&mut self.lock, self.lease) else {
+        let Some(lease) = self.lease else {
             return Ok(());
+        };
+        let Some(lock) = &mut self.lock else {
+            return Err(self.expired_error());
         };
         let (resource, token, requested_at) = (lock.resource.clone(), self.token, Instant::now());
         match self
@@ -139,6 +145,9 @@ impl LockGuard {
         let Some(lease) = self.lease else {
             return std::future::pending().await;
         };
+        if self.lock.is_none() {
+            return self.expired_error();
+        }
         let mut next = self.requested_at + lease / 3;
         let mut is_late = false;
         loop {
@@ -150,14 +159,14 @@ impl LockGuard {
             match timeout_at(end, self.renew()).await {
                 Ok(Ok(())) => {
                     if std::mem::take(&mut is_late) {
-                        tracing::warn!("the lease on {} is renewed again", self.resource());
+                        tracing::warn!("the lease on {} is renewed again", self.resource);
                     }
                     next = self.requested_at + lease / 3;
                 }
                 Ok(Err(lost @ TaskError::LockTimeout { .. })) => return lost,
                 Ok(Err(error)) => {
                     if !std::mem::replace(&mut is_late, true) {
-                        tracing::warn!(%error, "the lease on {} was not renewed; trying again", self.resource());
+                        tracing::warn!(%error, "the lease on {} was not renewed; trying again", self.resource);
                     }
                     next = Instant::now() + lease / 10;
                 }
@@ -166,16 +175,12 @@ impl LockGuard {
         }
     }
 
-    /// Returns the locked resource; an empty text once the lock has expired.
-    fn resource(&self) -> &str {
-        self.lock.as_ref().map(|lock| &*lock.resource).unwrap_or_default()
-    }
-
-    /// Returns the error of a lock whose lease has expired by our own clock.
+    /// Gives the lock up, unless that was done, and returns the error of a lock that has expired.
     fn expired_error(&mut self) -> TaskError {
-        let resource = self.resource().to_owned();
         self.expire();
-        TaskError::LockTimeout { resource }
+        TaskError::LockTimeout {
+            resource: self.resource.clone(),
+        }
     }
 
     /// Releases the lock, and notes that the log lines of a task are written up to this number.

@@ -93,6 +93,24 @@ async fn a_lease_is_renewed_while_its_holder_works_and_work_ends_when_it_is_lost
     assert_eq!(locks.metrics().expired.get(), 1);
 }
 
+// covers: TASK-4, TASK-29
+#[tokio::test(start_paused = true)]
+async fn a_lost_lock_stays_lost() {
+    let (locks, memory) = locks();
+    let request = locks.request("r", "ann", Exclusive);
+    let mut lost = locks.acquire(request).await.unwrap().guard;
+    memory.emergency_clean_up("ann".to_owned()).await.unwrap();
+    let resource = "r".to_owned();
+    let expired = TaskError::LockTimeout { resource };
+    for _ in 0..2 {
+        assert_eq!(lost.renew().await, Err(expired.clone()));
+    }
+    let mut has_worked = false;
+    let work = async { has_worked = true };
+    assert_eq!((lost.keep(work).await, has_worked), (Err(expired), false));
+    assert_eq!(locks.metrics().expired.get(), 1);
+}
+
 // covers: TASK-30
 #[tokio::test(start_paused = true)]
 async fn a_lock_is_given_back_on_every_way_out() {

@@ -224,7 +224,9 @@ async fn a_server_that_the_url_does_not_fit_is_refused_and_not_waited_for() {
     let wants_password = server_that_answers(b"R\0\0\0\x08\0\0\0\x03") + "?sslmode=disable";
     let wants_kerberos = server_that_answers(b"R\0\0\0\x08\0\0\0\x02") + "?sslmode=disable";
     let does_not_encrypt = server_that_answers(b"N") + "?sslmode=require";
+    let wrong_escape = server_that_answers(b"N") + "?sslmode=verify-ca&sslrootcert=%+1";
     for (url, told) in [
+        (wrong_escape, "not encoded as URLs are"),
         (wants_password, "password missing"),
         (wants_kerberos, "authentication"),
         (does_not_encrypt, "does not support TLS"),

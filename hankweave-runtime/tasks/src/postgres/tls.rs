@@ -68,9 +68,9 @@ fn decoded(text: &str) -> Result<String, String> {
         let byte = match (first, after_first) {
             (b'%', [high, low, after_escape @ ..]) => {
                 rest = after_escape;
-                let digits = [*high, *low];
-                let digits = std::str::from_utf8(&digits).map_err(|_| wrong())?;
-                u8::from_str_radix(digits, 16).map_err(|_| wrong())?
+                // Not `from_str_radix`: it would accept a sign.
+                let digit = |byte: &u8| char::from(*byte).to_digit(16).ok_or_else(wrong);
+                (digit(high)? << 4 | digit(low)?) as u8
             }
             (b'%', _) => return Err(wrong()),
             (byte, _) => *byte,

@@ -301,7 +301,7 @@ fn answer_milestone(answer: &Value) -> Option<Milestone> {
     Some(Milestone::Answered(TaskApproval {
         codon_id: answer["codonId"].as_str()?.to_owned(),
         granted: answer["granted"].as_bool()?,
-        by: "a client of its run".to_owned(),
+        by: answer["by"].as_str().unwrap_or("a client of its run").to_owned(),
         reason: answer["reason"].as_str().map(str::to_owned),
     }))
 }

@@ -212,6 +212,13 @@ fn a_packed_checkpoint_is_restored_like_any_other() {
         ["decisions.md", "logs.jsonl.gz", "manifest.json", "state.json.gz"]
     );
     assert_eq!(stage.files.read_checkpoint(id(&first)).unwrap(), plain);
+    assert_eq!(stage.files.pack_checkpoints().unwrap(), 0);
+    // As after a crash between state and log.
+    let logs = format!("{CHECKPOINTS}/{}/{LOGS}", first.id);
+    std::fs::remove_file(stage.path(&format!("{logs}.gz"))).unwrap();
+    stage.write(&logs, &stage.text(LOGS));
+    assert_eq!(stage.files.pack_checkpoints().unwrap(), 1);
+    assert!(stage.path(&format!("{logs}.gz")).exists() && !stage.path(&logs).exists());
     assert_eq!(
         stage.files.checkpoints().unwrap().valid,
         std::slice::from_ref(&first)

@@ -414,21 +414,23 @@ async fn a_task_whose_codon_needs_an_approval_waits_and_continues_when_it_is_giv
 // covers: TASK-123
 #[tokio::test]
 async fn an_answer_of_a_client_to_the_live_run_is_noted_in_the_registry() {
-    let answer = json!({"approval": {"codonId": "publish", "granted": true, "reason": "go"}});
-    let withdrawn = json!({"approval": null});
-    let script = step_event("ApprovalSet", &withdrawn) + &step_event("ApprovalSet", &answer);
-    let stage = stage(&script, |_| {}).await;
-    stage.beside(async |_| ()).await;
-    let (status, row) = stage.status().await;
-    assert_eq!(status, TaskStatus::Completed);
-    let approval = &row["metadata"]["approval"];
-    assert_eq!(
-        (&approval["codonId"], &approval["granted"], &approval["by"]),
-        (&json!("publish"), &json!(true), &json!("a client of its run"))
-    );
-    assert!(approval["at"].is_string(), "{approval}");
-    let line = "publish approved by a client of its run: go".to_owned();
-    assert!(stage.lines().contains(&line), "{:?}", stage.lines());
+    for (by, shown) in [(Value::Null, "a client of its run"), (json!("ann"), "ann")] {
+        let answer = json!({"approval": {"codonId": "publish", "granted": true, "reason": "go", "by": by}});
+        let withdrawn = json!({"approval": null});
+        let script = step_event("ApprovalSet", &withdrawn) + &step_event("ApprovalSet", &answer);
+        let stage = stage(&script, |_| {}).await;
+        stage.beside(async |_| ()).await;
+        let (status, row) = stage.status().await;
+        assert_eq!(status, TaskStatus::Completed);
+        let approval = &row["metadata"]["approval"];
+        assert_eq!(
+            (&approval["codonId"], &approval["granted"], &approval["by"]),
+            (&json!("publish"), &json!(true), &json!(shown))
+        );
+        assert!(approval["at"].is_string(), "{approval}");
+        let line = format!("publish approved by {shown}: go");
+        assert!(stage.lines().contains(&line), "{:?}", stage.lines());
+    }
 }
 
 // covers: TASK-55
