@@ -51,7 +51,7 @@ pub(crate) fn derive(item: TokenStream) -> syn::Result<TokenStream> {
                     };
                 }
             };
-            // With `content` the data is an object of its own, which the caller checks with `VARIANTS`.
+            // With `content` the data is an object of its own. Readers of such an enum (events, commands) split it off and check it with `VARIANTS`.
             if container.has("content") {
                 return Ok(impls);
             }
@@ -209,7 +209,7 @@ impl Words {
                 if !pair.path.is_ident("with") {
                     return Err(Error::new_spanned(
                         pair.path,
-                        "on a field shape takes `with = function`",
+                        "`shape` takes `with = function`, on a field",
                     ));
                 }
                 words.check = Some(pair.value);
@@ -360,7 +360,7 @@ mod tests {
                 a: u64,
             }
         );
-        refused(other, "on a field shape takes `with = function`");
+        refused(other, "`shape` takes `with = function`, on a field");
     }
 
     #[test]

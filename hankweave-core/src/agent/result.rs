@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AskedResult {
-    /// JSON Schema of the answer, whose `type` is `object`, or the path of a file with it.
+    /// JSON Schema of the answer, whose `type` is `object`, or the path of a file with it. In the second case it is empty until the hank is loaded.
     #[cfg_attr(feature = "schema", schemars(schema_with = "schema_or_file"))]
     pub schema: Map<String, Value>,
     /// The file of the schema, which is read once, when the hank is loaded: what is checked is what runs.
@@ -60,17 +60,26 @@ fn is_strict(schema: &Map<String, Value>) -> bool {
         "required" => true,
         "additionalProperties" => *value == Value::Bool(false),
         keyword => PLAIN.contains(&keyword),
-    }) && is_closed(schema)
+    }) && is_typed(schema)
+        && is_closed(schema)
+}
+
+/// Whether the schema says what the value is, and a list what its entries are.
+fn is_typed(schema: &Map<String, Value>) -> bool {
+    let has = |keyword| schema.contains_key(keyword);
+    (has("type") || has("anyOf")) && (!has_type(schema, "array") || has("items"))
+}
+
+fn has_type(schema: &Map<String, Value>, name: &str) -> bool {
+    schema.get("type").is_some_and(|types| match types {
+        Value::Array(types) => types.contains(&name.into()),
+        types => types == name,
+    })
 }
 
 /// Whether the schema of an object requires all its keys and allows no others.
 fn is_closed(schema: &Map<String, Value>) -> bool {
-    let types = schema.get("type");
-    let is_object = types.is_some_and(|types| match types {
-        Value::Array(types) => types.contains(&"object".into()),
-        types => types == "object",
-    });
-    if !is_object {
+    if !has_type(schema, "object") {
         return !schema.contains_key("properties");
     }
     let no_keys = Map::new();
@@ -107,6 +116,13 @@ mod tests {
         assert!(!asked(&inner).is_strict(), "an inner object counts as well");
         let other = json!({"type": "object", "additionalProperties": false, "minProperties": 1});
         assert!(!asked(&other).is_strict(), "a keyword that not all know");
+        for untyped in [json!({}), json!({"enum": ["x"]}), json!({"type": "array"})] {
+            let with = json!({"type": "object", "properties": {"a": untyped}, "required": ["a"], "additionalProperties": false});
+            assert!(
+                !asked(&with).is_strict(),
+                "{untyped} does not say what the value is"
+            );
+        }
     }
 
     // covers: HANK-90

@@ -28,9 +28,9 @@ pub(crate) struct PlanChanges {
     /// The next run begins at the first codon of the hank, although runs are recorded.
     #[serde(skip)]
     pub(crate) is_fresh: bool,
-    /// A plan made anew from this hank (`--replan`) would differ from the recorded plan.
+    /// `--replan` would change the plan.
     #[serde(skip)]
-    pub(crate) can_be_taken_over: bool,
+    pub(crate) replan_differs: bool,
 }
 
 impl PlanChanges {
@@ -80,7 +80,7 @@ impl PlanChanges {
             },
             next: changes.next.first().map(ToString::to_string),
             is_fresh: false,
-            can_be_taken_over: changes.can_be_taken_over(),
+            replan_differs: changes.can_be_taken_over(),
         }
     }
 
@@ -88,7 +88,7 @@ impl PlanChanges {
         for misfit in &self.misfits {
             writeln!(text, "error: {misfit}")?;
         }
-        if !self.misfits.is_empty() && self.can_be_taken_over {
+        if !self.misfits.is_empty() && self.replan_differs {
             writeln!(
                 text,
                 "  hint: undo the change, or continue as hank.json is now with --replan"

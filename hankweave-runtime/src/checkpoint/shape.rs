@@ -77,6 +77,7 @@ pub(super) enum UnsafeReason {
     LeadsElsewhere,
     /// The configuration has this section or key, which is not known to be harmless.
     Setting(String),
+    /// The file should hold references, and does not. Found when the repository is opened, as it needs the contents.
     NotAReference,
 }
 
@@ -88,9 +89,9 @@ impl fmt::Display for UnsafeEntry {
             UnsafeReason::TooLarge => f.write_str("is larger than it may be"),
             UnsafeReason::LeadsElsewhere => f.write_str("leads to other places"),
             UnsafeReason::Setting(setting) => write!(f, "has the setting `{setting}`, which is not ours"),
-            UnsafeReason::NotAReference => {
-                f.write_str("names no branch, so what only it named is found through the recorded runs alone")
-            }
+            UnsafeReason::NotAReference => f.write_str(
+                "is damaged, so checkpoints that only it named are found through the recorded runs alone",
+            ),
         }
     }
 }
@@ -114,8 +115,12 @@ pub(super) fn unsafe_entries(repository: &Path) -> io::Result<Vec<UnsafeEntry>> 
 /// Fails with the first unsafe entry that libgit2 would open.
 pub(super) fn check(repository: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let is_opened = |entry: &UnsafeEntry| {
-        let name = entry.path.file_name().unwrap_or_default();
-        name != "stat-cache" && !is_unfinished(name.as_bytes())
+        let name = entry.path.file_name().unwrap_or_default().as_bytes();
+        // Every file of these folders is read, whatever its name, and every index beside a pack; locks are not.
+        let is_read =
+            entry.path.starts_with("refs") || entry.path.starts_with("logs") || name.ends_with(b".idx");
+        let is_ignored = name.ends_with(b".lock") || (is_unfinished(name) && !is_read);
+        name != b"stat-cache" && !is_ignored
     };
     match unsafe_entries(repository)?.into_iter().find(is_opened) {
         Some(entry) => Err(entry.into()),
@@ -328,7 +333,7 @@ mod tests {
     #[test]
     fn what_libgit2_must_not_meet_is_found_wherever_it_is() {
         type Change = fn(&Path);
-        let changes: [(&str, Change); 16] = [
+        let changes: [(&str, Change); 18] = [
             ("config", |path| {
                 fs::write(path, "[include]\n\tpath = x\n").unwrap()
             }),
@@ -346,6 +351,8 @@ mod tests {
             ("refs", |path| symlink("/tmp", path).unwrap()),
             ("refs/heads", |path| symlink("/tmp", path).unwrap()),
             ("refs/heads/a/b", |path| make_pipe(path)),
+            ("refs/heads/tmp_x", |path| make_pipe(path)),
+            ("objects/pack/tmp_a.idx", |path| make_pipe(path)),
             ("refs/heads/c", |path| {
                 fs::write(path, vec![b'0'; 1 << 20]).unwrap()
             }),

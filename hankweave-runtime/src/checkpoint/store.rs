@@ -44,8 +44,8 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// As [`create`](Self::create).
     fn create_start(&self, request: &CheckpointRequest) -> Result<Option<Checkpoint>, CheckpointError>;
 
-    /// Returns the files that a checkpoint with these patterns would hold now, except those that are in it only because an
-    /// earlier checkpoint holds them. A store that cannot find out returns none; then no changes of files are reported.
+    /// Returns the existing files that match these patterns and belong to a checkpoint. A checkpoint also keeps files of its parent that no longer match;
+    /// these are left out. A store that cannot find out returns none; then no changes of files are reported.
     ///
     /// # Errors
     ///
@@ -349,8 +349,8 @@ pub struct KnownCheckpoint {
     pub branch: String,
     /// The checkpoint that it was made from.
     pub parent: Option<CheckpointSha>,
-    /// The commit before it in git, which must stay as long as this one. It is `parent`, except where a line of
-    /// checkpoints starts again (RUN-18).
+    /// The commit before it in git, which must stay as long as this one. It is `parent`, except for a checkpoint whose message names what it was made from
+    /// (`Base:`), such as the first one of a run that started over: that one follows the repository's first commit (RUN-18).
     pub before: Option<CheckpointSha>,
 }
 

@@ -284,7 +284,7 @@ impl InstanceLock {
 
     /// Returns a notice for the user if the state directory was put back.
     #[must_use]
-    pub fn put_back(&self) -> Option<String> {
+    pub fn put_back_notice(&self) -> Option<String> {
         let state_dir = self.state_dir.display();
         self.put_back.then(|| {
             format!("`{state_dir}` was removed while a run worked there, and has been put back; the run continues where it was")
@@ -293,7 +293,7 @@ impl InstanceLock {
 
     /// Returns a notice for the user if the state directory was open to others until now.
     #[must_use]
-    pub fn notice(&self) -> Option<String> {
+    pub fn permissions_notice(&self) -> Option<String> {
         let mode = self.tightened?;
         let state_dir = self.state_dir.display();
         Some(format!(

@@ -185,10 +185,10 @@ fn a_directory_of_ours_that_others_can_enter_is_closed_to_them_and_that_is_said(
         let folder = folder_of_mode(mode);
         let lock = acquire(&folder.state_dir).unwrap();
         assert_eq!(RealDisk.metadata(&folder.state_dir).unwrap().mode, 0o700);
-        let notice = lock.notice().unwrap();
+        let notice = lock.permissions_notice().unwrap();
         assert!(notice.contains(&format!("(mode {mode:o})")), "{notice}");
         drop(lock);
-        assert_eq!(acquire(&folder.state_dir).unwrap().notice(), None);
+        assert_eq!(acquire(&folder.state_dir).unwrap().permissions_notice(), None);
     }
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use hankweave_core::plan::{Retry, UsageLimit};
-use hankweave_core::time::short_duration;
+use hankweave_core::time::{round_up, short_duration};
 use hankweave_core::wire::{Event, ProgressKind};
 use tokio::time::Instant;
 
@@ -67,15 +67,15 @@ impl<'a> Wait<'a> {
     /// Returns the message about the wait.
     pub(super) fn words(&self) -> String {
         let (id, left) = (&self.retry.entry.codon_id, self.remaining());
-        match (self.retry.limit, self.retry.number) {
+        match (self.retry.limit, self.counted_retry()) {
             (Some(limit), _) => format!(
                 "{id} waits for its usage limit until {}, {} to go",
                 limit.ends_at,
-                short_duration(whole_seconds(left))
+                short_duration(round_up(left))
             ),
-            (None, 0) if left.is_zero() => format!("{id} is run again"),
-            (None, 0) => format!("{id} is run again in {}", short_duration(left)),
-            (None, number) => format!(
+            // The attempt before was interrupted, or another agent takes over.
+            (None, None) => format!("{id} is run again"),
+            (None, Some(number)) => format!(
                 "{id} is tried again (retry {number} of {}) in {}",
                 self.retry.most,
                 short_duration(left)
@@ -83,16 +83,21 @@ impl<'a> Wait<'a> {
         }
     }
 
+    /// Returns the number of the retry, if it counts towards the retries of its codon.
+    fn counted_retry(&self) -> Option<u32> {
+        Some(self.retry.number).filter(|number| (1..=self.retry.most).contains(number))
+    }
+
     /// Returns the event about the wait for programs, which count down by themselves.
     pub(super) fn event(&self) -> Event {
         let retry = self.retry;
-        let is_retry = retry.limit.is_none() && retry.number > 0;
+        let number = self.counted_retry().filter(|_| retry.limit.is_none());
         Event::Progress {
             codon_id: Some(retry.entry.codon_id.clone()),
             kind: ProgressKind::Wait,
             subject: retry.limit.map(|_| "usage limit".to_owned()),
-            done: is_retry.then_some(retry.number.into()),
-            total: is_retry.then_some(retry.most.into()),
+            done: number.map(u64::from),
+            total: number.map(|_| retry.most.into()),
             ends_at: Some(self.context.world.clock.now().after(self.remaining())),
         }
     }
@@ -140,7 +145,7 @@ pub(super) struct WaitExceeded {
     pub(super) needed: Duration,
 }
 
-/// Returns the length of a wait whose end is `left` away, or why it is too long. `most` is the maximum of all waits of a codon for usage limits.
+/// Returns the length of a wait whose end is `left` away, or why it is too long. `most` limits the waits of a codon for usage limits, all together.
 fn length(limit: Option<UsageLimit>, left: Duration, most: Duration) -> Result<Duration, WaitExceeded> {
     let Some(limit) = limit else {
         return Ok(left.min(LONGEST_DELAY));
@@ -151,12 +156,12 @@ fn length(limit: Option<UsageLimit>, left: Duration, most: Duration) -> Result<D
     }
     let waited = match limit.waited {
         Duration::ZERO => String::new(),
-        waited => format!(", {} waited before", short_duration(whole_seconds(waited))),
+        waited => format!(", {} waited before", short_duration(round_up(waited))),
     };
     let why = format!(
         "its usage limit ends at {}{waited}; --max-wait is {}",
         limit.ends_at,
-        short_duration(whole_seconds(most))
+        short_duration(round_up(most))
     );
     Err(WaitExceeded { why, needed })
 }
@@ -169,11 +174,6 @@ fn mark_below(left: Duration) -> Option<Duration> {
         0 => MARKS.into_iter().find(|mark| *mark < left),
         hours => Some(hour * u32::try_from(hours).unwrap_or(u32::MAX)),
     }
-}
-
-/// Rounds up, so that a wait never ends later than reported.
-fn whole_seconds(duration: Duration) -> Duration {
-    Duration::from_secs(duration.as_secs() + u64::from(duration.subsec_nanos() > 0))
 }
 
 #[cfg(test)]

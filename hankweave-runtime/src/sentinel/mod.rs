@@ -89,7 +89,7 @@ pub(crate) enum SentinelRequest {
     Failed(String),
 }
 
-/// A sentinel that can be loaded.
+/// A sentinel that was read and checked, and can start.
 #[derive(Debug, Clone)]
 pub(crate) struct Loadable {
     config: SentinelConfig,
@@ -108,7 +108,7 @@ enum SentinelBackend {
 }
 
 impl Loadable {
-    /// Loads the sentinel of an entry. Waits for the disk. The error states why it cannot be loaded.
+    /// Reads and checks the sentinel of an entry. Waits for the disk. The error states why it cannot start.
     pub(crate) fn of(entry: &SentinelEntry, loaded: &LoadedHank, context: &Context) -> Result<Self, String> {
         let config = SentinelConfig::of(entry, &loaded.sentinels)?;
         let source_path = match &entry.sentinel_config {
@@ -134,8 +134,8 @@ impl Loadable {
         })
     }
 
-    /// Whether it reads the contents of changed files, which the events must have then.
-    fn speaks_of_contents(&self) -> bool {
+    /// Whether a condition or its prompt uses the text of changed files. The events then carry it (SENT-19).
+    fn needs_contents(&self) -> bool {
         let prompt = match &self.backend {
             SentinelBackend::Command => "",
             SentinelBackend::Model(model) => model.prompt(),
@@ -185,14 +185,15 @@ pub(crate) struct SentinelTotals {
 }
 
 impl Watchers {
-    /// Loads the sentinels, which is recorded and published first, and lets them see every event from now on. Returns their figures as well.
+    /// Records and publishes that the sentinels watch, then starts their task, which shows them every event after that record. Returns their first
+    /// figures as well.
     pub(crate) async fn start(context: Context, sentinels: Vec<Loadable>) -> (Self, SentinelTotals) {
         let events = context.manager.subscribe();
         let own_files: BTreeSet<String> = sentinels
             .iter()
             .flat_map(|loadable| loadable.outputs.in_workspace())
             .collect();
-        let speak_of_contents = sentinels.iter().any(Loadable::speaks_of_contents);
+        let speak_of_contents = sentinels.iter().any(Loadable::needs_contents);
         let triggers = sentinels.iter().map(|loadable| &loadable.config.trigger);
         let file_interest = FileInterest::of(triggers).map(Arc::new);
         let (totals_sender, totals) = watch::channel(SentinelTotals::default());
@@ -269,6 +270,7 @@ impl EndWatchers {
         cut: impl Future<Output = ()>,
     ) -> SentinelTotals {
         let watchers = self.restart(allowance);
+        // No last number: the sentinels stop at the event of the codon's end.
         watchers.drain(u64::MAX, deadline, cut).await.0
     }
 

@@ -8,8 +8,8 @@ use tokio_tungstenite::tungstenite::http::StatusCode;
 use super::page::Asset;
 use crate::world::net::Connection;
 
-/// The headers of every answer: it is not cached, belongs to this origin alone, and may load nothing from
-/// elsewhere.
+/// The headers of every answer: it is not cached, its type is not guessed, no page of another origin may show or read it, and its address is
+/// passed to nobody.
 const HEADERS: &str = "Connection: close\r\n\
     Cache-Control: no-store\r\n\
     X-Content-Type-Options: nosniff\r\n\
@@ -21,7 +21,7 @@ const HEADERS: &str = "Connection: close\r\n\
 /// How long a client may take to fetch an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Limit of bytes that a refused client may still send.
+/// Limit of bytes that are still read from a client after its answer.
 const DRAINED_BYTES: u64 = 64 * 1_024;
 
 /// Sends a file. `host` is the name under which the server was reached; the page may open a socket to it and

@@ -112,7 +112,7 @@ impl StatusView<'_> {
         if self.unfinished.is_some() && thread.next_codon_id.is_none() && !self.is_blocked() {
             offers.push(offer(self.next_run_command(), "finishes that"));
         }
-        if self.changes.can_be_taken_over {
+        if self.changes.replan_differs {
             let replan = "continues as hank.json is now";
             offers.push(offer(
                 self.run_with_more(Some(CommandEdit::Flag("replan"))),

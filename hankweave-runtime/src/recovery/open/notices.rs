@@ -1,4 +1,4 @@
-//! Notices for the user about damage that was found, and repaired or moved aside, when the records were opened.
+//! Notices for the user about what was repaired, moved aside or closed to others when the records were opened.
 
 use hankweave_core::document::StateProblem;
 use hankweave_core::state::StateSource;
@@ -8,11 +8,11 @@ use crate::checkpoint::OpenReport;
 use crate::state_manager::LoadedState;
 
 impl OpenedRecords {
-    /// Returns the notices, in the order in which the records were opened.
+    /// Returns the notices: about the directory, then about the state, then about the checkpoints.
     pub(super) fn notices(&self) -> Vec<String> {
-        let mut notices: Vec<String> = self.lock.put_back().into_iter().collect();
+        let mut notices: Vec<String> = self.lock.put_back_notice().into_iter().collect();
         notices.extend(self.set_aside.iter().cloned());
-        notices.extend(self.lock.notice());
+        notices.extend(self.lock.permissions_notice());
         notices.extend(of_the_state(&self.loaded));
         notices.extend(of_the_repository(&self.report));
         notices
