@@ -118,6 +118,39 @@ pub enum KnobRecord {
     Stopped,
 }
 
+/// A machine whose numbers are operands by reference, where a panic would be as bad.
+#[machine(Dial)]
+pub enum DialRecord {
+    #[initial]
+    #[to(turn => Self, stop => Stopped)]
+    Turning {
+        #[carry(start = 1, next = |folded: u8| [folded, 1].iter().fold(0, |sum, number| number + sum))]
+        folded: u8,
+        #[carry(start = 1, next = |added: u8| &added + &added)]
+        added: u8,
+        #[carry(start = 1, next = |taken: u8| &taken - 1)]
+        taken: u8,
+        #[carry(start = 1, next = |product: u8| &product * &2)]
+        product: u8,
+        #[carry(start = 1, next = |share: u8| &8 / share)]
+        share: u8,
+        #[carry(start = 3, next = |rest: u8| 8 % &rest)]
+        rest: u8,
+        #[carry(start = 1, next = |left: u8| left << &left)]
+        left: u8,
+        #[carry(start = 1, next = |right: u8| &right >> right)]
+        right: u8,
+        #[carry(start = 1, next = |sign: i8| -&sign)]
+        sign: i8,
+        #[carry(start = 1.0, next = |wide: f64| [wide, 1.0].iter().fold(1.0e10, |product, number| product * number))]
+        wide: f64,
+        #[carry(start = Duration::from_secs(1), next = |paused: Duration| 2 * paused)]
+        paused: Duration,
+    },
+    #[terminal]
+    Stopped,
+}
+
 fn running() -> JobRecord {
     Job::new().start().into_record()
 }
@@ -225,6 +258,44 @@ fn every_operator_on_a_number_is_refused_where_its_result_does_not_fit() {
             turned.squared
         ),
         (-1, 1, 1, 2, 2, -1.5, 4)
+    );
+}
+
+#[test]
+fn an_operator_on_a_reference_to_a_number_is_refused_where_its_result_does_not_fit() {
+    let turned = |change: fn(&mut dial::Turning)| {
+        let DialRecord::Turning(mut turning) = Dial::new().into_record() else {
+            unreachable!("a new dial turns")
+        };
+        change(&mut turning);
+        DialRecord::Turning(turning).apply(DialTransition::Turn)
+    };
+    let refused = |field: &str, change: fn(&mut dial::Turning)| {
+        let error = turned(change).expect_err("it does not fit");
+        assert!(
+            matches!(error.reason, Reason::OutOfRange { field: found } if found == field),
+            "{error}"
+        );
+    };
+    refused("folded", |dial| dial.folded = u8::MAX);
+    refused("added", |dial| dial.added = 128);
+    refused("taken", |dial| dial.taken = 0);
+    refused("product", |dial| dial.product = 128);
+    refused("share", |dial| dial.share = 0);
+    refused("rest", |dial| dial.rest = 0);
+    refused("left", |dial| dial.left = 8);
+    refused("right", |dial| dial.right = 8);
+    refused("sign", |dial| dial.sign = i8::MIN);
+    refused("wide", |dial| dial.wide = 1.0e300);
+    refused("paused", |dial| dial.paused = Duration::MAX);
+    let Ok(DialRecord::Turning(dial)) = turned(|_| {}) else {
+        unreachable!("everything fits")
+    };
+    assert_eq!((dial.folded, dial.added, dial.taken, dial.product), (2, 2, 0, 2));
+    assert_eq!((dial.share, dial.rest, dial.left, dial.right), (8, 2, 2, 0));
+    assert_eq!(
+        (dial.sign, dial.wide, dial.paused),
+        (-1, 1.0e10, Duration::from_secs(2))
     );
 }
 
