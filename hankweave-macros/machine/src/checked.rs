@@ -224,8 +224,8 @@ floats! {
     f64: CheckedSub checked_sub -, CheckedMul checked_mul *, CheckedDiv checked_div /, CheckedRem checked_rem %;
 }
 
-/// Operators of references to numbers. Each pair of types is written out: a bound on the number could also hold for a reference of another crate, and rustc
-/// would find two methods.
+/// Operators of references to numbers. Each pair of types is written out: with a type parameter, rustc would see two implementations that overlap, because
+/// another crate could implement the traits above for references to its own types.
 macro_rules! references {
     ($($number:ident),*) => {
         $(
@@ -345,6 +345,13 @@ impl Sums {
     /// Returns the value, or `None` if the result of an operator did not fit.
     pub fn unless_overflown<T>(self, value: T) -> Option<T> {
         (!self.0.get()).then_some(value)
+    }
+
+    /// Notes that a sum does not fit, unless it fits.
+    pub fn note_unless(&self, fits: bool) {
+        if !fits {
+            self.0.set(true);
+        }
     }
 
     /// Returns the result. Where there is none, notes that and returns `otherwise`, so that the rest of the expression can be computed.

@@ -1,6 +1,7 @@
 //! Events come from outside: `apply` answers all of them, and returns value and event when it refuses.
 
 use hankweave_machine::{CheckedAdd, Reason, machine};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Amounts that may be full.
@@ -111,6 +112,12 @@ pub enum KnobRecord {
         wide: f64,
         #[carry(start = Duration::from_secs(1), next = |paused: Duration| paused * 2)]
         paused: Duration,
+        #[carry(start = BTreeMap::new(), next = |mut counts: BTreeMap<u8, u8>| { *counts.entry(0).or_default() += counts.len() as u8 + 1; counts })]
+        counts: BTreeMap<u8, u8>,
+        #[carry(start = BTreeMap::new(), next = |mut credit: BTreeMap<u8, u8>| { (*credit.entry(0).or_insert(3)) -= 1; credit })]
+        credit: BTreeMap<u8, u8>,
+        #[carry(start = None, next = |mut text: Option<String>| { *text.get_or_insert_with(String::new) += "-"; text })]
+        text: Option<String>,
         #[carry(start = 2, try_next = |squared: u16| (squared + 1).checked_sub(1)?.checked_pow(2))]
         squared: u16,
     },
@@ -245,6 +252,8 @@ fn every_operator_on_a_number_is_refused_where_its_result_does_not_fit() {
     refused("folded", |knob| knob.folded = u8::MAX);
     refused("squared", |knob| knob.squared = u16::MAX);
     refused("wide", |knob| knob.wide = 1.0e300);
+    refused("counts", |knob| knob.counts = BTreeMap::from([(0, u8::MAX)]));
+    refused("credit", |knob| knob.credit = BTreeMap::from([(0, 0)]));
     refused("paused", |knob| knob.paused = Duration::MAX);
     let turned = Knob::new().turn();
     assert_eq!(
@@ -259,6 +268,11 @@ fn every_operator_on_a_number_is_refused_where_its_result_does_not_fit() {
         ),
         (-1, 1, 1, 2, 2, -1.5, 4)
     );
+    assert_eq!(
+        (turned.counts.get(&0), turned.credit.get(&0)),
+        (Some(&1), Some(&2))
+    );
+    assert_eq!(turned.text.as_deref(), Some("-"));
 }
 
 #[test]
