@@ -70,6 +70,12 @@ pub trait Shifted: Copy {
     fn checked_shr(self, bits: u32) -> Option<Self>;
 }
 
+/// Numbers that others can be shifted by, and references to them.
+pub trait Bits {
+    /// Returns the number of bits; `None` if no number has so many.
+    fn bits(self) -> Option<u32>;
+}
+
 /// Numbers that have a sign.
 pub trait Signed: Copy {
     /// Changes the sign; `None` if the result does not fit.
@@ -82,6 +88,14 @@ macro_rules! signed {
             impl Signed for $number {
                 fn checked_neg(self) -> Option<Self> {
                     $number::checked_neg(self)
+                }
+            }
+
+            impl Pair<&$number, ()> {
+                /// `-`, in front of a reference to a number.
+                #[inline]
+                pub fn negated(self, sums: &Sums) -> $number {
+                    Pair(*self.0, ()).negated(sums)
                 }
             }
         )*
@@ -126,6 +140,32 @@ macro_rules! whole {
                 }
             }
 
+            impl Bits for $number {
+                fn bits(self) -> Option<u32> {
+                    self.try_into().ok()
+                }
+            }
+
+            impl Bits for &$number {
+                fn bits(self) -> Option<u32> {
+                    (*self).bits()
+                }
+            }
+
+            impl<B: Bits> Pair<&$number, B> {
+                /// `<<`.
+                #[inline]
+                pub fn shifted_left(self, sums: &Sums) -> $number {
+                    Pair(*self.0, self.1).shifted_left(sums)
+                }
+
+                /// `>>`.
+                #[inline]
+                pub fn shifted_right(self, sums: &Sums) -> $number {
+                    Pair(*self.0, self.1).shifted_right(sums)
+                }
+            }
+
             impl CheckedAdd for $number {
                 type Sum = Self;
 
@@ -154,9 +194,23 @@ macro_rules! floats {
                 }
             }
 
+            impl CheckedAdd<&$number> for $number {
+                type Sum = Self;
+
+                fn checked_add(self, other: &Self) -> Option<Self> {
+                    finite(self + other, Self::is_finite)
+                }
+            }
+
             $(
                 impl $operator<$number> for $number {
                     fn $checked(self, other: Self) -> Option<Self> {
+                        finite(self $sign other, Self::is_finite)
+                    }
+                }
+
+                impl $operator<&$number> for $number {
+                    fn $checked(self, other: &Self) -> Option<Self> {
                         finite(self $sign other, Self::is_finite)
                     }
                 }
@@ -168,6 +222,49 @@ macro_rules! floats {
 floats! {
     f32: CheckedSub checked_sub -, CheckedMul checked_mul *, CheckedDiv checked_div /, CheckedRem checked_rem %;
     f64: CheckedSub checked_sub -, CheckedMul checked_mul *, CheckedDiv checked_div /, CheckedRem checked_rem %;
+}
+
+/// Operators of references to numbers. Each pair of types is written out: with a type parameter, rustc would see two implementations that overlap, because
+/// another crate could implement the traits above for references to its own types.
+macro_rules! references {
+    ($($number:ident),*) => {
+        $(
+            references!($number: plus "+", minus "-", times "*", divided "/", rest "%");
+        )*
+    };
+    ($number:ident: $($method:ident $sign:literal),*) => {
+        impl Pair<&$number, $number> {
+            $(
+                #[doc = concat!("`", $sign, "`.")]
+                #[inline]
+                pub fn $method(self, sums: &Sums) -> $number {
+                    Pair(*self.0, self.1).$method(sums)
+                }
+            )*
+        }
+
+        impl Pair<&$number, &$number> {
+            $(
+                #[doc = concat!("`", $sign, "`.")]
+                #[inline]
+                pub fn $method(self, sums: &Sums) -> $number {
+                    Pair(*self.0, *self.1).$method(sums)
+                }
+            )*
+        }
+    };
+}
+
+references!(
+    u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64
+);
+
+impl Pair<u32, Duration> {
+    /// `*`.
+    #[inline]
+    pub fn times(self, sums: &Sums) -> Duration {
+        Pair(self.1, self.0).times(sums)
+    }
 }
 
 /// Returns the result unless it is infinite or NaN, which many formats cannot store.
@@ -250,6 +347,13 @@ impl Sums {
         (!self.0.get()).then_some(value)
     }
 
+    /// Notes that a sum does not fit, unless it fits.
+    pub fn note_unless(&self, fits: bool) {
+        if !fits {
+            self.0.set(true);
+        }
+    }
+
     /// Returns the result. Where there is none, notes that and returns `otherwise`, so that the rest of the expression can be computed.
     fn note<T>(&self, result: Option<T>, otherwise: T) -> T {
         result.unwrap_or_else(|| {
@@ -272,18 +376,18 @@ impl<A: CheckedAdd<B, Sum = A>, B> Pair<A, B> {
     }
 }
 
-impl<A: Shifted, B: TryInto<u32>> Pair<A, B> {
+impl<A: Shifted, B: Bits> Pair<A, B> {
     /// `<<`.
     #[inline]
     pub fn shifted_left(self, sums: &Sums) -> A {
-        let shifted = self.1.try_into().ok().and_then(|bits| self.0.checked_shl(bits));
+        let shifted = self.1.bits().and_then(|bits| self.0.checked_shl(bits));
         sums.note(shifted, self.0)
     }
 
     /// `>>`.
     #[inline]
     pub fn shifted_right(self, sums: &Sums) -> A {
-        let shifted = self.1.try_into().ok().and_then(|bits| self.0.checked_shr(bits));
+        let shifted = self.1.bits().and_then(|bits| self.0.checked_shr(bits));
         sums.note(shifted, self.0)
     }
 }

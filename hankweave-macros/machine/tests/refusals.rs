@@ -1,6 +1,7 @@
 //! Events come from outside: `apply` answers all of them, and returns value and event when it refuses.
 
 use hankweave_machine::{CheckedAdd, Reason, machine};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Amounts that may be full.
@@ -111,8 +112,47 @@ pub enum KnobRecord {
         wide: f64,
         #[carry(start = Duration::from_secs(1), next = |paused: Duration| paused * 2)]
         paused: Duration,
+        #[carry(start = BTreeMap::new(), next = |mut counts: BTreeMap<u8, u8>| { *counts.entry(0).or_default() += counts.len() as u8 + 1; counts })]
+        counts: BTreeMap<u8, u8>,
+        #[carry(start = BTreeMap::new(), next = |mut credit: BTreeMap<u8, u8>| { (*credit.entry(0).or_insert(3)) -= 1; credit })]
+        credit: BTreeMap<u8, u8>,
+        #[carry(start = None, next = |mut text: Option<String>| { *text.get_or_insert_with(String::new) += "-"; text })]
+        text: Option<String>,
         #[carry(start = 2, try_next = |squared: u16| (squared + 1).checked_sub(1)?.checked_pow(2))]
         squared: u16,
+    },
+    #[terminal]
+    Stopped,
+}
+
+/// A machine whose numbers are operands by reference, where a panic would be as bad.
+#[machine(Dial)]
+pub enum DialRecord {
+    #[initial]
+    #[to(turn => Self, stop => Stopped)]
+    Turning {
+        #[carry(start = 1, next = |folded: u8| [folded, 1].iter().fold(0, |sum, number| number + sum))]
+        folded: u8,
+        #[carry(start = 1, next = |added: u8| &added + &added)]
+        added: u8,
+        #[carry(start = 1, next = |taken: u8| &taken - 1)]
+        taken: u8,
+        #[carry(start = 1, next = |product: u8| &product * &2)]
+        product: u8,
+        #[carry(start = 1, next = |share: u8| &8 / share)]
+        share: u8,
+        #[carry(start = 3, next = |rest: u8| 8 % &rest)]
+        rest: u8,
+        #[carry(start = 1, next = |left: u8| left << &left)]
+        left: u8,
+        #[carry(start = 1, next = |right: u8| &right >> right)]
+        right: u8,
+        #[carry(start = 1, next = |sign: i8| -&sign)]
+        sign: i8,
+        #[carry(start = 1.0, next = |wide: f64| [wide, 1.0].iter().fold(1.0e10, |product, number| product * number))]
+        wide: f64,
+        #[carry(start = Duration::from_secs(1), next = |paused: Duration| 2 * paused)]
+        paused: Duration,
     },
     #[terminal]
     Stopped,
@@ -212,6 +252,8 @@ fn every_operator_on_a_number_is_refused_where_its_result_does_not_fit() {
     refused("folded", |knob| knob.folded = u8::MAX);
     refused("squared", |knob| knob.squared = u16::MAX);
     refused("wide", |knob| knob.wide = 1.0e300);
+    refused("counts", |knob| knob.counts = BTreeMap::from([(0, u8::MAX)]));
+    refused("credit", |knob| knob.credit = BTreeMap::from([(0, 0)]));
     refused("paused", |knob| knob.paused = Duration::MAX);
     let turned = Knob::new().turn();
     assert_eq!(
@@ -225,6 +267,49 @@ fn every_operator_on_a_number_is_refused_where_its_result_does_not_fit() {
             turned.squared
         ),
         (-1, 1, 1, 2, 2, -1.5, 4)
+    );
+    assert_eq!(
+        (turned.counts.get(&0), turned.credit.get(&0)),
+        (Some(&1), Some(&2))
+    );
+    assert_eq!(turned.text.as_deref(), Some("-"));
+}
+
+#[test]
+fn an_operator_on_a_reference_to_a_number_is_refused_where_its_result_does_not_fit() {
+    let turned = |change: fn(&mut dial::Turning)| {
+        let DialRecord::Turning(mut turning) = Dial::new().into_record() else {
+            unreachable!("a new dial turns")
+        };
+        change(&mut turning);
+        DialRecord::Turning(turning).apply(DialTransition::Turn)
+    };
+    let refused = |field: &str, change: fn(&mut dial::Turning)| {
+        let error = turned(change).expect_err("it does not fit");
+        assert!(
+            matches!(error.reason, Reason::OutOfRange { field: found } if found == field),
+            "{error}"
+        );
+    };
+    refused("folded", |dial| dial.folded = u8::MAX);
+    refused("added", |dial| dial.added = 128);
+    refused("taken", |dial| dial.taken = 0);
+    refused("product", |dial| dial.product = 128);
+    refused("share", |dial| dial.share = 0);
+    refused("rest", |dial| dial.rest = 0);
+    refused("left", |dial| dial.left = 8);
+    refused("right", |dial| dial.right = 8);
+    refused("sign", |dial| dial.sign = i8::MIN);
+    refused("wide", |dial| dial.wide = 1.0e300);
+    refused("paused", |dial| dial.paused = Duration::MAX);
+    let Ok(DialRecord::Turning(dial)) = turned(|_| {}) else {
+        unreachable!("everything fits")
+    };
+    assert_eq!((dial.folded, dial.added, dial.taken, dial.product), (2, 2, 0, 2));
+    assert_eq!((dial.share, dial.rest, dial.left, dial.right), (8, 2, 2, 0));
+    assert_eq!(
+        (dial.sign, dial.wide, dial.paused),
+        (-1, 1.0e10, Duration::from_secs(2))
     );
 }
 

@@ -64,6 +64,26 @@ impl Operators<'_> {
         }};
         Expr::Verbatim(block)
     }
+
+    /// Returns the assignment to a computed place. The place is borrowed once: written twice, the calls in it would happen twice. The right side comes first,
+    /// as rustc does it for numbers, because it may read what the place borrows. With `+=`, other types keep their operator, which may need no `Copy`.
+    fn assignment(&mut self, method: &str, position: Span, left: &Expr, right: &Expr) -> Expr {
+        self.found = true;
+        let [place, value] = ["place", "value"].map(|name| Ident::new(name, Span::mixed_site()));
+        let change = match method {
+            "plus" => {
+                let here = Span::call_site().located_at(position);
+                let (sums, added) = (&self.sums, added(here, &quote!(#place), &value, self.krate));
+                quote!(#sums.note_unless(#added))
+            }
+            _ => {
+                let result = self.call(method, position, &parse_quote!(*#place), &parse_quote!(#value));
+                quote!(*#place = #result)
+            }
+        };
+        let [left, right] = [left, right].map(unwrapped);
+        Expr::Verbatim(quote!(match (#right, &mut #left) { (#value, #place) => #change }))
+    }
 }
 
 /// Returns the method that replaces an operator, and whether the operator assigns its result; `None` for an operator that cannot overflow.
@@ -93,12 +113,24 @@ fn is_place(expr: &Expr) -> bool {
         Expr::Path(_) => true,
         Expr::Field(field) => is_place(&field.base),
         Expr::Paren(inner) => is_place(&inner.expr),
+        Expr::Group(inner) => is_place(&inner.expr),
         Expr::Index(index) => is_place(&index.expr) && (is_literal(&index.index) || is_place(&index.index)),
         Expr::Unary(ExprUnary {
             op: UnOp::Deref(_),
             expr,
             ..
         }) => is_place(expr),
+        _ => false,
+    }
+}
+
+/// Returns whether an expression is a place that is computed, such as `*map.entry(1).or_default()`. rustc reports an assignment to anything else.
+fn is_computed_place(expr: &Expr) -> bool {
+    match expr {
+        Expr::Field(_) | Expr::Index(_) => true,
+        Expr::Unary(ExprUnary { op, .. }) => matches!(op, UnOp::Deref(_)),
+        Expr::Paren(inner) => is_computed_place(&inner.expr),
+        Expr::Group(inner) => is_computed_place(&inner.expr),
         _ => false,
     }
 }
@@ -141,9 +173,10 @@ impl VisitMut for Operators<'_> {
         if !assigns {
             *expr = self.call(method, position, left, right);
         } else if is_place(left) {
-            // Any other place keeps its operator, unchecked: written twice, what it calls would happen twice.
             let value = self.call(method, position, left, right);
             *expr = parse_quote!(#left = #value);
+        } else if is_computed_place(left) {
+            *expr = self.assignment(method, position, left, right);
         }
     }
 }
@@ -152,9 +185,15 @@ impl VisitMut for Operators<'_> {
 pub(super) fn sum(field: &FieldDef, place: &TokenStream, krate: &Path) -> TokenStream {
     // A type that cannot be added to is then reported at its field.
     let here = Span::call_site().located_at(field.ident.span());
+    let delta = Ident::new("delta", here);
+    added(here, &quote_spanned!(here=> &mut #place), &delta, krate)
+}
+
+/// Generates the expression that adds the variable `value` to the variable that `place` refers to and is `true` if the sum fits.
+fn added(here: Span, place: &TokenStream, value: &Ident, krate: &Path) -> TokenStream {
     quote_spanned! {here=> {
         #[allow(unused_imports, reason = "numbers do not need it")]
         use #krate::__private::Assigned as _;
-        #krate::__private::Change(&mut #place, delta).added()
+        #krate::__private::Change(#place, #value).added()
     }}
 }
