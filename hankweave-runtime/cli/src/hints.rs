@@ -69,6 +69,11 @@ fn has_settings(folder: &Path) -> bool {
     RealDisk.metadata_followed(&folder.join(SETTINGS_FILE)).is_ok()
 }
 
+/// Whether [`EXECUTION_VARIABLE`] is set.
+fn is_elsewhere() -> bool {
+    Environment::of_process().get(EXECUTION_VARIABLE).is_some()
+}
+
 impl HintCommands {
     /// Returns the commands about a run with these arguments.
     pub(crate) fn by(run: &Invocation) -> Self {
@@ -101,7 +106,7 @@ impl HintCommands {
         let run = remembered(&here, &real);
         Self {
             here: PathBuf::new(),
-            is_elsewhere: false,
+            is_elsewhere: is_elsewhere(),
             execution: real,
             run: Invocation {
                 folder: here.join(&run.folder),
@@ -111,10 +116,9 @@ impl HintCommands {
     }
 
     fn new(here: PathBuf, execution: PathBuf, run: Invocation) -> Self {
-        let is_elsewhere = Environment::of_process().get(EXECUTION_VARIABLE).is_some();
         Self {
             here,
-            is_elsewhere,
+            is_elsewhere: is_elsewhere(),
             execution,
             run,
         }

@@ -32,7 +32,9 @@ pub(crate) use last_run::{folder_in, folder_of, found_by_directory, is_file, is_
 pub(crate) use live::*;
 pub(crate) use locks::*;
 pub(crate) use machines::*;
-pub(crate) use read::{VersionRequest, detached_arguments, repeated_by, run_of_service, settings_of_run};
+pub(crate) use read::{
+    ReadRun, VersionRequest, detached_arguments, repeated_by, run_of_service, settings_of_run,
+};
 pub(crate) use recorded::*;
 pub(crate) use run::*;
 pub(crate) use service::*;

@@ -61,25 +61,32 @@ pub(crate) fn settings_of_run(hank: &Path, arguments: &[String]) -> Result<Setti
         hank,
         arguments,
     )?;
-    match run.detach {
+    match run.args.detach {
         true => Err("a worker waits for its run, which --detach does not".to_owned()),
-        false => Ok(run.settings),
+        false => Ok(run.args.settings),
     }
 }
 
+/// Arguments of a run that another command starts.
+pub(crate) struct ReadRun {
+    pub(crate) args: Box<RunArgs>,
+    /// Whether `-e` is among them, so that no variable names the execution directory.
+    pub(crate) has_execution: bool,
+}
+
 /// Reads the arguments of a run that follow the words `begin` and the hank.
-fn read_run<const N: usize>(
-    begin: [&str; N],
-    hank: &Path,
-    arguments: &[String],
-) -> Result<Box<RunArgs>, String> {
+fn read_run<const N: usize>(begin: [&str; N], hank: &Path, arguments: &[String]) -> Result<ReadRun, String> {
     let mut line: Vec<OsString> = begin.map(OsString::from).into();
     line.push(hank.as_os_str().to_owned());
     line.extend(arguments.iter().map(OsString::from));
     let read = super::command().try_get_matches_from(line);
-    let read = read.and_then(|matches| Cli::from_arg_matches(&matches));
-    match read.map(|cli| cli.command) {
-        Ok(Command::Run(args)) => Ok(args),
+    let read = read.and_then(|matches| {
+        let typed = matches.subcommand().map(|(_, typed)| typed);
+        let has_execution = typed.is_some_and(|typed| is_typed(typed, "execution"));
+        Ok((Cli::from_arg_matches(&matches)?.command, has_execution))
+    });
+    match read {
+        Ok((Command::Run(args), has_execution)) => Ok(ReadRun { args, has_execution }),
         Ok(_) => Err("they start no run".to_owned()),
         Err(error) => {
             let text = error.render().to_string();
@@ -94,8 +101,9 @@ fn read_run<const N: usize>(
 /// # Errors
 ///
 /// Returns why `run` refuses the options, or why a service cannot have them.
-pub(crate) fn run_of_service(hank: &Path, options: &[String]) -> Result<Box<RunArgs>, String> {
-    let run = read_run(["hankweave", "run"], hank, options)?;
+pub(crate) fn run_of_service(hank: &Path, options: &[String]) -> Result<ReadRun, String> {
+    let read = read_run(["hankweave", "run"], hank, options)?;
+    let run = &read.args;
     let refused = [
         ("--detach", run.detach),
         ("--dry-run", run.dry_run),
@@ -110,7 +118,7 @@ pub(crate) fn run_of_service(hank: &Path, options: &[String]) -> Result<Box<RunA
         Some((name, _)) => Err(format!(
             "{name} is for one start, and a service starts again and again"
         )),
-        None => Ok(run),
+        None => Ok(read),
     }
 }
 

@@ -441,16 +441,17 @@ fn numbers(line: &[u8]) -> Option<(String, LineCounts)> {
     Some((path.to_string(), LineCounts { added, removed }))
 }
 
-/// Returns the first bytes of a command's output, and whether it succeeded.
+/// Returns the first bytes of a command's output, and whether it succeeded or has more output than is read.
 fn first_bytes(command: &mut Command) -> io::Result<(Vec<u8>, bool)> {
     let mut child = command.spawn()?;
     let mut text = Vec::new();
     if let Some(printed) = child.stdout.take() {
         printed.take(FILE_BYTES).read_to_end(&mut text)?;
     }
-    // Its output is closed now, so it cannot block on writing.
+    // Its output is closed now, so it cannot block on writing. What still writes then dies of that, which is no failure.
     let status = child.wait()?;
-    Ok((text, status.success()))
+    let is_full = text.len() as u64 == FILE_BYTES;
+    Ok((text, status.success() || is_full))
 }
 
 fn find_git() -> Option<PathBuf> {

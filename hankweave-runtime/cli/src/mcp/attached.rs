@@ -31,6 +31,8 @@ pub(super) struct Attachment {
     leave: CancellationToken,
     /// Cancelled once the attachment has ended, for any reason.
     pub(super) ended: CancellationToken,
+    /// Cancelled once the lock of the task is released.
+    released: CancellationToken,
 }
 
 /// All attachments of this server.
@@ -87,6 +89,7 @@ impl Attachments {
             lifecycle,
             leave: CancellationToken::new(),
             ended: CancellationToken::new(),
+            released: CancellationToken::new(),
         };
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(id.clone(), attachment.clone());
@@ -114,17 +117,19 @@ impl Attachments {
         }
         attachment.ended.cancel();
         guard.release_or_log(None).await;
+        // Once the lock is free or lost, another agent may have been attached to the task; that attachment stays.
         self.all
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .remove(&id);
+            .retain(|_, attachment| !attachment.ended.is_cancelled());
+        attachment.released.cancel();
     }
 
-    /// Ends the attachment of a task, and waits for its end. The caller has changed the status of the task before.
+    /// Ends the attachment of a task, and waits until its lock is released. The caller has changed the status of the task before.
     pub(super) async fn leave(&self, id: &TaskId) {
         let Some(attachment) = self.get(id) else { return };
         attachment.leave.cancel();
-        attachment.ended.cancelled().await;
+        attachment.released.cancelled().await;
     }
 
     /// Ends all attachments. Tasks that still run are requeued.
@@ -160,4 +165,46 @@ async fn start_task(
         lifecycle.create(task).await?;
     }
     lifecycle.take(id, &TaskStep::Attach(agent)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::args::RegistryArgs;
+
+    // covers: CLI-57
+    #[tokio::test]
+    async fn a_task_is_free_as_soon_as_its_agent_has_left_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("registry.db");
+        let place = RegistryArgs {
+            registry: Some(format!("sqlite:{}", file.display())),
+            tasks: Some(folder.path().join("tasks")),
+        };
+        let registry = Registry::open(&place).await.unwrap();
+        let attachments = Attachments::new(registry.clone());
+        let (id, agent) = (TaskId::new("fix-3").unwrap(), AgentId::new("coder").unwrap());
+        let new = NewTask::new(id.clone());
+        attachments.attach(&id, agent.clone(), Some(new)).await.unwrap();
+        let lifecycle = attachments.get(&id).unwrap().lifecycle;
+        let step = TaskStep::Requeue("DETACHED".to_owned());
+        lifecycle.take(&id, &step).await.unwrap();
+
+        // Nothing can be written now, so the lock cannot be released.
+        let writer = rusqlite::Connection::open(&file).unwrap();
+        writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let mut leaving = pin!(attachments.leave(&id));
+        let left = timeout(Duration::from_millis(100), &mut leaving).await;
+        assert!(left.is_err(), "the lock is still held");
+        writer.execute_batch("COMMIT").unwrap();
+        leaving.await;
+        attachments.attach(&id, agent, None).await.unwrap();
+        assert!(attachments.get(&id).is_some());
+        attachments.close().await;
+        registry.close().await;
+    }
 }

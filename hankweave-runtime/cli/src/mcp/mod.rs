@@ -14,7 +14,7 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ErrorCode, Implementation, JsonObject,
     ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::json;
 
@@ -50,16 +50,14 @@ async fn serve(registry: &Registry) -> Result<ExitCode, CliError> {
 }
 
 async fn serve_stdio(server: McpServer) -> Result<(), CliError> {
-    let failed = |error: String| {
+    let refused = |error: ServerInitializeError| {
         CliError::new(CliErrorKind::Input, format!("the client does not speak MCP: {error}"))
             .hint("an agent starts this program itself, as in {\"mcpServers\": {\"tasks\": {\"command\": \"hankweave\", \"args\": [\"mcp\"]}}}")
     };
     let running = server.serve(screen::streams()).await;
-    let running = running.map_err(|error| failed(error.to_string()))?;
-    running
-        .waiting()
-        .await
-        .map_err(|error| failed(error.to_string()))?;
+    let running = running.map_err(refused)?;
+    let ended = running.waiting().await;
+    ended.map_err(|error| CliError::new(CliErrorKind::Bug, format!("the MCP server has failed: {error}")))?;
     Ok(())
 }
 

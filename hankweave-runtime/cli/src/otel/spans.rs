@@ -1,6 +1,7 @@
 //! Turns events into spans: one trace for each run, with spans for codons, attempts and tool calls, named by OpenTelemetry's conventions for generative
 //! AI. [`Spans::add`] takes one event after the other, without input or output. No span contains what agents said.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -69,6 +70,8 @@ struct AttemptSpan {
 #[derive(Debug)]
 struct ToolSpan {
     span: OpenSpan,
+    /// Number of the span, to order the open ones.
+    number: u64,
     name: String,
     /// Id of the tool call that has started the sub-agent which makes this call.
     parent: Option<String>,
@@ -93,9 +96,13 @@ impl Spans {
                 parent_tool_use_id: parent,
                 ..
             } if self.tools.len() < OPEN_TOOLS => {
-                let span = self.open(at);
-                let (name, parent) = (name.clone(), parent.clone());
-                self.tools.insert(id.clone(), ToolSpan { span, name, parent });
+                let tool = ToolSpan {
+                    span: self.open(at),
+                    number: self.count,
+                    name: name.clone(),
+                    parent: parent.clone(),
+                };
+                self.tools.insert(id.clone(), tool);
             }
             Event::ToolResult {
                 tool_use_id,
@@ -149,10 +156,12 @@ impl Spans {
 
     /// Ends the span of the running attempt, and before it those of its open tool calls, as failed.
     fn end_attempt(&mut self, now: Timestamp, ended: &mut EndedSpans) {
-        let open: Vec<String> = self.tools.keys().cloned().collect();
-        ended
-            .spans
-            .extend(open.iter().filter_map(|id| self.end_tool(id, true, now)));
+        let open = self.tools.iter();
+        let mut open: Vec<(u64, String)> = open.map(|(id, tool)| (tool.number, id.clone())).collect();
+        // The newest first: a call of a sub-agent ends before the call that has started the sub-agent, whose span it needs.
+        open.sort_unstable_by_key(|(number, _)| Reverse(*number));
+        let failed = open.iter().filter_map(|(_, id)| self.end_tool(id, true, now));
+        ended.spans.extend(failed);
         let (Some(AttemptSpan { span, key, session }), Some((codon, parent))) =
             (self.attempt.take(), &self.codon)
         else {

@@ -15,7 +15,7 @@ use hankweave_runtime::world::environment::Environment;
 use serde_json::json;
 
 use self::unit::{MARK, Unit, UnitError};
-use crate::args::{Global, RunArgs, ServiceCommand, ServiceInstallArgs, run_of_service};
+use crate::args::{Global, ReadRun, ServiceCommand, ServiceInstallArgs, run_of_service};
 use crate::directory::is_served;
 use crate::failures::{hank_with_mistakes, load_hank};
 use crate::hints::{HintCommands, in_folder};
@@ -79,7 +79,7 @@ fn install(global: &Global, args: &ServiceInstallArgs) -> Result<ExitCode, CliEr
 }
 
 /// Puts together the unit and its name.
-fn plan_unit(args: &ServiceInstallArgs, run: &RunArgs) -> Result<(Unit, String), CliError> {
+fn plan_unit(args: &ServiceInstallArgs, run: &ReadRun) -> Result<(Unit, String), CliError> {
     let loaded = load_hank(&args.dir)?;
     if loaded.problems.has_errors() {
         return Err(hank_with_mistakes(&loaded));
@@ -96,7 +96,7 @@ fn plan_unit(args: &ServiceInstallArgs, run: &RunArgs) -> Result<(Unit, String),
         })
     };
     let here = real(Path::new("."))?;
-    let execution = match &run.hank.execution {
+    let execution = match &run.args.hank.execution {
         // It may not exist yet: the run makes it.
         Some(execution) => real(execution).unwrap_or_else(|_| here.join(execution)),
         None => real(&loaded.root)?,
@@ -106,19 +106,22 @@ fn plan_unit(args: &ServiceInstallArgs, run: &RunArgs) -> Result<(Unit, String),
     let program = program
         .ok_or_else(|| CliError::new(CliErrorKind::Io, "the system does not tell where hankweave is"))?;
     let hank = real(&hank)?;
-    let hank = hank
-        .to_str()
-        .ok_or_else(|| refused(&UnitError::NotText(hank.clone())))?;
-    let arguments = ["run", hank, "--headless"].map(str::to_owned);
+    let text = |path: &Path| {
+        let text = path.to_str().map(str::to_owned);
+        text.ok_or_else(|| refused(&UnitError::NotText(path.to_owned())))
+    };
+    let mut arguments = vec!["run".to_owned(), text(&hank)?, "--headless".to_owned()];
+    // The service does not have the variable that names the directory here.
+    if run.args.hank.execution.is_some() && !run.has_execution {
+        arguments.extend(["-e".to_owned(), text(&execution)?]);
+    }
+    arguments.extend(args.options.iter().cloned());
     let unit = Unit {
         environment: services_folder()?.join(&name).with_extension("env"),
         execution,
         folder: here,
         program,
-        arguments: arguments
-            .into_iter()
-            .chain(args.options.iter().cloned())
-            .collect(),
+        arguments,
     };
     Ok((unit, name))
 }

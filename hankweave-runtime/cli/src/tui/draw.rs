@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Color, Effects};
 use console::{Alignment, measure_text_width, pad_str};
-use hankweave_core::cost::Usd;
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{AttemptState, WatchStatus, changed};
 use hankweave_core::wire::FileAction;
@@ -233,7 +232,7 @@ fn costs(view: &View, model: &RunModel, width: usize, now: Timestamp) -> Vec<Lin
     let head = line("codon", "time", "tokens", "cost");
     let spent = &model.view.money;
     let all = money(spent.spent, spent.spent_at_least() || model.view.is_working());
-    let undone = model.view.undone.sum().map(|undone| {
+    let undone = model.undone().map(|undone| {
         let time = worked(Duration::from_millis(undone.duration_ms), undone.lost_time);
         let time = time
             .replace("at least", "≥")
@@ -241,7 +240,7 @@ fn costs(view: &View, model: &RunModel, width: usize, now: Timestamp) -> Vec<Lin
         let cost = money(undone.cost, undone.at_least);
         line(UNDONE, &time, &tokens(undone.tokens.total()), &cost)
     });
-    let before = (spent.before > Usd::ZERO).then(|| {
+    let before = model.has_earlier_cost().then(|| {
         let cost = money(spent.before, spent.before_at_least);
         line("before it started over", "", "", &cost)
     });

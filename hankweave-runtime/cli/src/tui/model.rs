@@ -1,10 +1,11 @@
 //! Model of a run for the screen: the view that every screen draws, and a transcript of what agents say and do. Both are bounded.
 
 use anstyle::{AnsiColor, Style};
+use hankweave_core::cost::Usd;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::time::Timestamp;
-use hankweave_core::view::{AttemptKey, AttemptView, ChangedFile, ItemView, RunView};
+use hankweave_core::view::{AttemptKey, AttemptView, ChangedFile, EarlierAttempts, ItemView, RunView};
 use hankweave_core::wire::{Event, JournalEntry};
 
 use super::ring::Ring;
@@ -72,6 +73,22 @@ impl RunModel {
             let attempts = item.attempts.iter();
             attempts.map(move |(key, attempt)| self.row(id, item, Some((*key, attempt))))
         })
+    }
+
+    /// Returns the sum of the attempts that no longer count, if there are any.
+    pub(super) fn undone(&self) -> Option<EarlierAttempts> {
+        self.view.undone.sum()
+    }
+
+    /// Whether money was spent before the run started over.
+    pub(super) fn has_earlier_cost(&self) -> bool {
+        self.view.money.before > Usd::ZERO
+    }
+
+    /// Returns the number of rows of the costs: all runs, undone attempts and earlier costs where there are any, and all attempts.
+    pub(super) fn cost_rows(&self) -> usize {
+        let sums = [true, self.undone().is_some(), self.has_earlier_cost()];
+        sums.into_iter().filter(|is_shown| *is_shown).count() + self.attempts().count()
     }
 
     fn row<'v>(

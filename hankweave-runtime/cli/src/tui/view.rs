@@ -185,7 +185,7 @@ impl View {
         if self.part != Pane::Transcript {
             let rows = match self.part {
                 Pane::Files => model.files().count(),
-                Pane::Costs => model.attempts().count() + 1,
+                Pane::Costs => model.cost_rows(),
                 Pane::Transcript | Pane::Sentinels => model.view.sentinels.len(),
             };
             self.chosen = self
@@ -371,7 +371,9 @@ impl View {
 #[cfg(test)]
 mod tests {
     use anstyle::Style;
-    use hankweave_core::view::{AttemptState, AttemptView, ChangedFile, CurrentAttempt, ItemView, RunView};
+    use hankweave_core::view::{
+        AttemptState, AttemptView, ChangedFile, CurrentAttempt, EarlierAttempts, ItemView, RunView,
+    };
     use hankweave_core::wire::FileAction;
     use serde_json::json;
 
@@ -527,6 +529,20 @@ mod tests {
         assert_eq!(view.message, "`nowhere` is nowhere in the transcript");
         press(&mut view, &model, "G");
         assert_eq!(view.top, None);
+    }
+
+    // covers: CLI-35
+    #[test]
+    fn the_last_attempt_can_be_chosen_below_all_sums_of_the_costs() {
+        let ended = Some(AttemptState::Completed);
+        let mut model = model(&[ended, ended]);
+        let mut view = View::default();
+        press(&mut view, &model, "3G");
+        assert_eq!(view.chosen, 2, "below the sum of all runs");
+        model.view.undone.earlier = Some(EarlierAttempts::default());
+        model.view.money.before = Usd::from_micros(250_000);
+        press(&mut view, &model, "G");
+        assert_eq!(view.chosen, 4);
     }
 
     #[test]

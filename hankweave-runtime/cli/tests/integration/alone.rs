@@ -125,6 +125,14 @@ fn what_a_crash_left_in_no_checkpoint_is_named_and_shown() {
     assert_has(&diff, &["+by the agent", "+begun"]);
     assert!(!diff.contains("hank.json"), "{diff}");
     assert_eq!(text(&project, &["diff"]), diff, "the newest codon");
+    // Of a long difference the beginning is shown.
+    let done = project.directory().join("done.txt");
+    let before = std::fs::read_to_string(&done).unwrap();
+    project.write("done.txt", format!("{before}{}", "long\n".repeat(300_000)));
+    let long = text(&project, &["diff"]);
+    let head: String = long.lines().take(9).collect::<Vec<_>>().join("\n");
+    assert_has(&head, &["--- a/done.txt\n", "+begun\n+long"]);
+    project.write("done.txt", before);
     let changes = project
         .run(["diff", "build", "--json"])
         .expect_code(0)

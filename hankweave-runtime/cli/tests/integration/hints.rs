@@ -383,6 +383,7 @@ fn a_run_that_waits_says_what_starts_its_codons() {
     );
 }
 
+// covers: CLI-4
 #[test]
 fn the_variable_for_the_directory_changes_no_hint() {
     let mut project = project();
@@ -401,6 +402,18 @@ fn the_variable_for_the_directory_changes_no_hint() {
     let commands = status["commands"].to_string();
     assert!(
         commands.contains("hankweave run -e . --new") && commands.contains("hankweave history -e ."),
+        "{commands}"
+    );
+    // A report is read in any folder, but in shells with this variable, too.
+    let directory = project.directory().canonicalize().unwrap();
+    let directory = directory.display();
+    let report = project
+        .run(["report", "--json", "-e", "."])
+        .expect_code(0)
+        .json_document();
+    let commands = report["next"].to_string();
+    assert!(
+        commands.contains(&format!("hankweave run {directory} -e {directory} --new")),
         "{commands}"
     );
 }

@@ -54,13 +54,18 @@ fn take(mut stream: TcpStream) -> std::io::Result<Posted> {
     }
 }
 
-/// A codon with two attempts, the second of which uses a tool and mentions a secret.
+/// A codon with two attempts: the first one fails while a chain of sub-agents works, the second one uses a tool and mentions a secret.
 fn story() -> TestProject {
     let project = project();
     let script = r#"cat > /dev/null
 line() { printf '%s\n' "$1"; }
 line '{"type":"system","subtype":"init","session_id":"s-1","model":"claude-sonnet-4-5","cwd":"/","tools":[]}'
 if [ ! -e tried ]; then : > tried
+above=null
+for call in s-0 s-1 s-2 s-3 s-4 s-5; do
+line '{"type":"assistant","session_id":"s-1","parent_tool_use_id":'$above',"message":{"id":"m-'$call'","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"tool_use","id":"'$call'","name":"Task","input":{}}],"usage":{}}}'
+above=\"$call\"
+done
 line '{"type":"result","is_error":true,"session_id":"s-1","result":"overloaded","api_error_status":529,"usage":{}}'; exit 1; fi
 line '{"type":"assistant","session_id":"s-1","message":{"id":"m-1","role":"assistant","model":"claude-sonnet-4-5","stop_reason":"tool_use","content":[{"type":"text","text":"the secret word"},{"type":"tool_use","id":"t-1","name":"Bash","input":{"command":"echo secret"}}],"usage":{"input_tokens":1000,"output_tokens":50,"cache_read_input_tokens":200}}}'
 line '{"type":"user","session_id":"s-1","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t-1","content":"secret"}]}}'
@@ -124,6 +129,17 @@ fn a_run_is_a_trace_with_its_codons_tries_and_tools_and_nothing_of_what_was_said
             .all(|span| span["parentSpanId"] == codon[0]["spanId"])
     );
     assert_eq!(tools[0]["parentSpanId"], tries[1]["spanId"]);
+    // Each of the calls that were open at the failure is below the call that has started its sub-agent.
+    let calls = named("execute_tool Task");
+    let call = |id: &str| {
+        let is_call = |span: &&&Value| attributes(span)["gen_ai.tool.call.id"] == id;
+        *calls.iter().find(is_call).unwrap()
+    };
+    assert_eq!(call("s-0")["parentSpanId"], tries[0]["spanId"]);
+    for depth in 1..6 {
+        let above = call(&format!("s-{}", depth - 1));
+        assert_eq!(call(&format!("s-{depth}"))["parentSpanId"], above["spanId"]);
+    }
     assert!(spans.iter().all(|span| span["traceId"] == run[0]["traceId"]));
     assert_eq!(run[0]["traceId"].as_str().unwrap().len(), 32);
     let failed = attributes(tries[0]);

@@ -167,6 +167,23 @@ fn a_service_is_written_enabled_listed_and_removed_in_order() {
         .expect_code(0)
         .json_document();
     assert_eq!(listed, json!([]));
+
+    // The service does not have the variable of this shell.
+    let work = project.directory().canonicalize().unwrap().join("work");
+    project.set("HANKWEAVE_EXECUTION", &work);
+    let named = format!("-e {}", work.display());
+    for (options, end) in [(&[][..], &*named), (&["-e", "other"], "-e other")] {
+        project
+            .run([&["service", "install", ODD], options].concat())
+            .expect_code(0);
+        let all = calls(&project);
+        let name = all[2].strip_prefix("--user enable --now -- ").unwrap();
+        let text = fs::read_to_string(unit.with_file_name(name)).unwrap();
+        assert!(
+            text.contains(&format!(" --headless {end}\n")),
+            "{end} is not in {text}"
+        );
+    }
 }
 
 // covers: CLI-81
