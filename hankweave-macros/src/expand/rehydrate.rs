@@ -91,7 +91,7 @@ pub(super) fn rules(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     }
 }
 
-/// The function that checks the rules of a state.
+/// Returns the name of the function that checks the rules of a state; `validate` and `Serialize` call it.
 pub(super) fn rules_name(state: usize) -> Ident {
     format_ident!("rules_{state}", span = Span::call_site())
 }

@@ -37,17 +37,18 @@ impl Viewer {
             return question.to_owned();
         }
         let headline = &view.headline;
-        let wait = view.activity.as_ref().filter(|_| view.now.is_none());
-        match (view.state, wait.and_then(|wait| Some((wait, wait.to?)))) {
-            (RunState::Running, Some((wait, end))) => {
-                let item = view
-                    .waits
-                    .values()
-                    .next_back()
-                    .and_then(|wait| wait.item.as_ref());
+        // Without an open attempt, an activity with an end is the wait before the next one: for a usage limit, which it names, or for a retry.
+        let activity = view.activity.as_ref().filter(|_| view.now.is_none());
+        match (
+            view.state,
+            activity.and_then(|activity| Some((activity, activity.to?))),
+        ) {
+            (RunState::Running, Some((activity, end))) => {
+                let newest = view.waits.values().next_back();
+                let item = newest.and_then(|wait| wait.item.as_ref());
                 let item = item.and_then(|id| view.items.get(id));
                 let name = item.map_or("the run", |item| &item.name);
-                let what = match wait.subject {
+                let what = match activity.subject {
                     Some(_) => "waits until its usage limit ends",
                     None => "is tried again",
                 };

@@ -38,9 +38,11 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// Number of attempts at an operation that meets conflicts with others.
 const MOST_ATTEMPTS: u32 = 3;
 
-/// Session settings, with limits so that the database does not wait for a program that stopped during a transaction.
+/// Session settings, with limits so that the database does not wait for a program that stopped during a transaction. A transaction has to see what others
+/// committed while it waited for its lock, whatever the database or the role has for a default.
 const SESSION: &str = "SET search_path TO hankweave; SET lock_timeout = '5s'; SET statement_timeout = '10s';
-    SET idle_in_transaction_session_timeout = '10s'; SET synchronous_commit = on";
+    SET idle_in_transaction_session_timeout = '10s'; SET synchronous_commit = on;
+    SET default_transaction_isolation = 'read committed'";
 
 /// Coordinator for many machines.
 pub struct Postgres {

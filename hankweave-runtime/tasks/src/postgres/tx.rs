@@ -29,6 +29,8 @@ macro_rules! now {
 }
 const CLOCK: &str = concat!("SELECT ", now!());
 /// Query for a resource with its holders: one row for each holder, or one row without a holder. Each row repeats the resource's version and `written`.
+/// Nothing is stored of a resource without a holder: its version is the highest one of all such resources, the number `forgotten`, so that no version
+/// repeats (TASK-14).
 const RESOURCE: &str = concat!(
     "SELECT owner, scope, mode, token, count, acquired_at, expires_at, resource,
         coalesce(version, value) AS version, coalesce(written, 0) AS written, ",
@@ -40,7 +42,7 @@ const DELETED: &str = "SELECT deleted_at FROM deleted WHERE id = $1";
 /// from the table. A promoted replica starts a new timeline, so its tokens exceed all earlier ones, even those that it never received (TASK-27).
 const TOKEN: &str = "SELECT (value + ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint) * 1099511627776
     + nextval('tokens') FROM numbers WHERE name = 'epoch'";
-/// Query for a holder's first resource from `$3` on.
+/// Query for a holder's first resource from `$3` on, by which a lock out of order is refused.
 const LATER_RESOURCE: &str = concat!(
     "SELECT resource FROM locks WHERE owner = $1 AND scope = $2 AND resource >= $3 AND (expires_at IS NULL OR expires_at >= ",
     now!(),
@@ -379,7 +381,7 @@ fn number(rows: &[Row]) -> u64 {
     natural(rows.first().map_or(0, |row| row.get(0)))
 }
 
-/// Returns the name in the result of [`LATER_RESOURCE`]; `None` if it is `name` itself.
+/// Returns the first resource after `name` that the holder has; `None` if it has `name` itself, which it may lock again out of order.
 fn later_resource(rows: &[Row], name: &str) -> Option<String> {
     let first = rows.first().map(|row| row.get::<_, String>(0));
     first.filter(|first| first != name)
@@ -579,6 +581,7 @@ impl Tx for PostgresTx<'_> {
         self.put_held(name, &before.held, &after).await?;
         let numbers = (integer(after.version), integer(after.written));
         if after.held.is_empty() {
+            // Its rows are gone; only its version is remembered.
             if after.version > 0 {
                 let sql = "UPDATE numbers SET value = $1 WHERE name = 'forgotten' AND value < $1";
                 self.write(sql, values![numbers.0]).await?;

@@ -20,7 +20,7 @@ pub(super) fn note_lost() {
     IS_LOST.store(true, Relaxed);
 }
 
-/// Writes unless the terminal was closed. What a terminal that others have made non-blocking does not take now is drawn again soon.
+/// Writes unless the terminal was closed. Another program may have made the terminal non-blocking: what it does not take at the moment is left out.
 fn absorb(write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     if is_lost() {
         return Ok(());

@@ -19,7 +19,7 @@ use crate::layers::{LayerError, TaskFiles, TaskLayers};
 /// Priority of the first hooks.
 const FIRST: i64 = -100;
 
-/// Priority after the collection of decisions and before any copying.
+/// Priority of the check of the files: after the collection of decisions, before the final checkpoint and the commit to a task's branch.
 const VALIDATION: i64 = 0;
 
 impl Lifecycle {
