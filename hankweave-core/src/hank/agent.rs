@@ -44,7 +44,7 @@ pub struct AcpAgent {
     pub acp: Vec<String>,
     /// Answer when the agent asks before it acts: `allow`, `deny`, or one of them for each of `read`, `edit` and `execute`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(schema_with = "super::schema::permissions"))]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "super::schema::acp_permissions"))]
     pub permissions: Option<Permissions>,
     /// How it signs in, by its own name for that way; without it, it has to be signed in already.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -86,7 +86,7 @@ pub(super) fn fallback(generator: &mut SchemaGenerator) -> Schema {
 /// Returns the schema of the effects that a codon must have.
 pub(super) fn requires(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "description": "Effects that a codon must have to be a success: \"changes\" (a checkpointed file has changed since it began), patterns of which each must match such a file, or \"nothing\".",
+        "description": "Effects that a codon must have to be a success: \"changes\" (a checkpointed file differs from the start of the codon), patterns of which each must match such a file (one with ! takes files out), or \"nothing\" (none is needed).",
         "anyOf": [
             {"enum": ["nothing", "changes"]},
             {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
@@ -98,8 +98,8 @@ pub(super) fn global_system_prompt(_: &mut SchemaGenerator) -> Schema {
     one_of("globalSystemPromptFile", "globalSystemPromptText")
 }
 
-/// Returns the schema of permissions: one answer for everything, or one for each kind of action.
-pub(super) fn permissions(_: &mut SchemaGenerator) -> Schema {
+/// Returns the schema of the answers that an ACP agent gets when it asks before it acts: one for everything, or one for each kind of action.
+pub(super) fn acp_permissions(_: &mut SchemaGenerator) -> Schema {
     let answer = json!({"enum": ["allow", "deny"]});
     json_schema!({
         "anyOf": [

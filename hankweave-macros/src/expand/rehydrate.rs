@@ -142,6 +142,7 @@ fn check(field: &FieldDef, state: usize, machine: &MachineDef, out: &GeneratedNa
     let krate = &out.krate;
     match &field.entry {
         ValueSource::Fixed(_) => Some({
+            // A call of the function that computes the declared value.
             let value = first_call(state, field, machine);
             quote! {{
                 let expected: #ty = #value;

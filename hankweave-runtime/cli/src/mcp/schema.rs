@@ -56,7 +56,7 @@ pub(super) const TOOLS: &[ToolDescription] = &[
     ),
     tool(
         "detach_agent_from_task",
-        "End the work of an attached agent: `outcome` is whether the task is `completed` (with `result`), `failed` (with `error`) or is requeued, the default.",
+        "End the work of an attached agent: `outcome` is whether the task is `completed` (with `result`), `failed` (with `error`) or `pending` again, the default.",
         detach_arguments,
         TASK,
     ),
@@ -145,7 +145,7 @@ fn attach_arguments() -> Value {
 fn detach_arguments() -> Value {
     json!({
         "taskId": task_id(),
-        "agentId": text("Who worked on it; somebody else is not detached."),
+        "agentId": text("Who worked on it; refused if it is another one."),
         "outcome": {"type": "string", "enum": ["completed", "failed", "pending"], "default": "pending"},
         "result": {"type": "object", "description": "What came out, for `completed`: whatever belongs to it."},
         "error": text("What went wrong, for `failed`."),

@@ -9,6 +9,7 @@ mod spans;
 
 use std::time::Duration;
 
+use hankweave_runtime::error::chain;
 use hankweave_runtime::state_manager::{Delivery, Subscription};
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::http::HttpRequest;
@@ -47,11 +48,17 @@ impl Exporter {
     /// Exports spans until the events end, and then the queued ones within [`TIME_LIMIT`].
     pub(crate) async fn export(self, mut events: Subscription) {
         let (span_sender, ended_spans) = mpsc::channel(QUEUE_LENGTH);
-        let read = async {
+        let read_then_limit = async {
             let (mut spans, mut dropped) = (Spans::default(), 0_u64);
-            while let Ok(Some(delivery)) = events.next().await {
-                let Delivery::Events(events) = delivery else {
-                    continue;
+            loop {
+                let events = match events.next().await {
+                    Ok(Some(Delivery::Events(events))) => events,
+                    Ok(Some(_)) => continue,
+                    Ok(None) => break,
+                    Err(error) => {
+                        tracing::warn!(error = %chain(&error), "events cannot be read, so no more spans are exported");
+                        break;
+                    }
                 };
                 for entry in events.values() {
                     let ended = spans.add(entry);
@@ -64,12 +71,12 @@ impl Exporter {
             if dropped > 0 {
                 tracing::warn!(dropped, "the collector was too slow, and spans were dropped");
             }
-            // Closes the queue, so that `send_all` ends once it is empty.
+            // Closes the queue, so that `send_all` ends once it is empty. From here on this future is its time limit.
             drop(span_sender);
             tokio::time::sleep(TIME_LIMIT).await;
         };
         tokio::select! {
-            () = read => tracing::warn!("the collector did not take the last spans in time"),
+            () = read_then_limit => tracing::warn!("the collector did not take the last spans in time"),
             () = self.send_all(ended_spans) => {}
         }
     }

@@ -706,7 +706,7 @@ fn a_dry_run_says_what_is_next_and_what_it_may_cost_and_does_nothing() {
     project.write_hank(&json!({"hank": [by_model]}));
     let named = project.run(["run", "--dry-run", "--new", "--agent", "pi", "--model", "sonnet"]);
     assert!(
-        named.expect_code(1).stderr.contains("HANKWEAVE_PI_PATH"),
+        named.expect_code(1).stdout.contains("HANKWEAVE_PI_PATH"),
         "{named}"
     );
     project.write("hank.json", r#"{"hank": []}"#);

@@ -70,6 +70,23 @@ async fn tokens_rise_with_the_timeline_and_behind_what_is_known() {
     );
 }
 
+// covers: TASK-27
+#[tokio::test]
+async fn a_transaction_sees_what_was_committed_meanwhile_whatever_the_database_has_for_a_default() {
+    let database = match Database::create() {
+        Ok(database) => database,
+        Err(skip) => return println!("{skip}"),
+    };
+    let default = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = serializable', current_database()); END $$";
+    run(database.url(), default).await.unwrap();
+    let registry = Postgres::open(database.url()).await.unwrap();
+    let client = registry.pool.get().await.unwrap();
+    let level = client.query_one("SHOW transaction_isolation", &[]).await.unwrap();
+    assert_eq!(level.get::<_, String>(0), "read committed");
+    drop(client);
+    registry.close().await;
+}
+
 // covers: TASK-23
 #[tokio::test]
 async fn an_older_database_keeps_its_locks_and_their_versions() {
