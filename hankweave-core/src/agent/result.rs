@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AskedResult {
-    /// JSON Schema of the answer, whose `type` is `object`, or the path of a file with it. In the second case it is empty until the hank is loaded.
+    /// JSON Schema of the answer, whose `type` is `object`, or the path of a file with it.
+    // With a file it is empty until the hank is loaded.
     #[cfg_attr(feature = "schema", schemars(schema_with = "schema_or_file"))]
     pub schema: Map<String, Value>,
     /// The file of the schema, which is read once, when the hank is loaded: what is checked is what runs.
