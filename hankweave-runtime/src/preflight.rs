@@ -193,7 +193,7 @@ pub fn planned(hank: &Hank, options: &RunOptions) -> Hank {
         .or(overrides.agent.as_ref());
     let model = options.model.as_ref().or(overrides.model.as_ref());
     for codon in hank.codons_mut() {
-        apply_to(codon, agent, model);
+        codon.override_with(agent, model);
     }
     // The scripted agent replaces every agent, also those of the fallbacks.
     if agent.is_some_and(|agent| agent.name() == "scripted") {
@@ -464,20 +464,6 @@ fn long_system_prompts(hank: &Hank, loaded: &LoadedHank, world: &World) -> Vec<P
         })
     });
     long.collect()
-}
-
-/// Gives a codon the agent and the model that were chosen for every codon. A codon whose agent has that name already keeps its own choice, such as its script
-/// (HANK-57, CLI-38).
-fn apply_to(codon: &mut CodonConfig, agent: Option<&AgentChoice>, model: Option<&String>) {
-    if let Some(model) = model {
-        codon.model = Some(model.clone());
-    }
-    match agent {
-        // Compared with the model in place: without `agent` the model names the agent.
-        Some(AgentChoice::Named(name)) if codon.agent_name() == name => {}
-        Some(agent) => codon.agent = Some(agent.clone()),
-        None => {}
-    }
 }
 
 /// Checks the agent of a codon. An unknown agent is reported elsewhere.

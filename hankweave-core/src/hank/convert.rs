@@ -55,7 +55,7 @@ pub struct ConversionNote {
     pub position: Position,
     /// JSON path of the value.
     pub path: String,
-    /// What was changed or lost.
+    /// Change or loss, in words.
     pub message: String,
 }
 

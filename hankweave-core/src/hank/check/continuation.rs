@@ -122,8 +122,7 @@ pub(super) fn obstacle(hank: &Hank, codon: &CodonConfig, before: PrecedingCodon<
 fn overridden(hank: &Hank, codon: &CodonConfig) -> CodonConfig {
     let mut codon = codon.clone();
     if let Some(overrides) = &hank.overrides {
-        codon.agent = overrides.agent.clone().or(codon.agent);
-        codon.model = overrides.model.clone().or(codon.model);
+        codon.override_with(overrides.agent.as_ref(), overrides.model.as_ref());
     }
     codon
 }

@@ -181,6 +181,20 @@ impl CodonConfig {
         }
     }
 
+    /// Replaces the agent and the model by those that were chosen for every codon. A codon whose agent has the chosen name keeps its own choice, such as
+    /// its script (HANK-57, CLI-38).
+    pub fn override_with(&mut self, agent: Option<&AgentChoice>, model: Option<&String>) {
+        if let Some(model) = model {
+            self.model = Some(model.clone());
+        }
+        match agent {
+            // Compared with the model in place: without `agent` the model names the agent.
+            Some(AgentChoice::Named(name)) if self.agent_name() == name => {}
+            Some(agent) => self.agent = Some(agent.clone()),
+            None => {}
+        }
+    }
+
     /// Returns the sentinels with the JSON paths of their `sentinelConfig`; `at` is the path of the codon.
     pub fn located_sentinels(&self, at: &str) -> impl Iterator<Item = (String, &SentinelEntry)> {
         let entries = self.sentinels.iter().enumerate();

@@ -47,7 +47,7 @@ pub(crate) struct JournalFacts {
     pub(super) answers: BTreeMap<CodonId, String>,
     /// Sentence about the newest agent that has replaced a codon's own, so that the same sentence is not noted again.
     replaced_agents: BTreeMap<CodonId, String>,
-    /// What happened, in the order of the journal; `occasions` adds the waits.
+    /// Entries of the report's history, in the order of the journal; `occasions` adds the waits.
     pub(super) occasions: Vec<Occasion>,
     /// Crash of the newest run.
     pub(super) crash: Option<ReportedCrash>,
