@@ -73,7 +73,11 @@ impl<'a> ThreadLedger<'a> {
 
     /// Returns the usage up to now.
     pub(super) fn now(&self) -> Account {
-        let mut account = Account::default();
+        let mut account = Account {
+            codons: HashMap::with_capacity(self.thread.len()),
+            configured: HashMap::with_capacity(self.thread.len()),
+            ..Account::default()
+        };
         self.thread.iter().for_each(|record| account.count(record));
         // The thread lacks the codons that a rollback undid, so the totals are counted again over all runs.
         account.set_totals((Usd::ZERO, false, Duration::ZERO));
