@@ -13,6 +13,7 @@ use crate::case::{Case, text};
 /// Returns the implementation of `Shape` for one type, or the error for a type that has none.
 pub(crate) fn derive(item: TokenStream) -> syn::Result<TokenStream> {
     let item: DeriveInput = syn::parse2(item)?;
+    refuse_shape(&item.attrs)?;
     let container = Words::of(&item.attrs, CONTAINER)?;
     let name = &item.ident;
     let check = match &item.data {
@@ -21,6 +22,9 @@ pub(crate) fn derive(item: TokenStream) -> syn::Result<TokenStream> {
             quote!(checker.object(value, const { &[#(#rules),*] }))
         }
         Data::Enum(data) => {
+            data.variants
+                .iter()
+                .try_for_each(|variant| refuse_shape(&variant.attrs))?;
             // Without a tag the JSON of the enum is the name of a variant, so no variant may have data.
             let Some(tag) = container.text("tag") else {
                 let with_data = data.variants.iter().find(|variant| !variant.fields.is_empty());
@@ -61,6 +65,17 @@ pub(crate) fn derive(item: TokenStream) -> syn::Result<TokenStream> {
         Data::Union(_) => return Err(Error::new_spanned(name, "a union has no JSON")),
     };
     Ok(shape_impl(name, check))
+}
+
+/// Refuses `#[shape(..)]` on a type or a variant, where nothing reads it.
+fn refuse_shape(attrs: &[Attribute]) -> syn::Result<()> {
+    match attrs.iter().find(|attr| attr.path().is_ident("shape")) {
+        Some(attr) => Err(Error::new_spanned(
+            attr,
+            "`shape(with = function)` replaces the check of a field: write it on the field",
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Returns the method `name()` for an enum, and `ALL` where no variant has data.
@@ -361,6 +376,33 @@ mod tests {
             }
         );
         refused(other, "`shape` takes `with = function`, on a field");
+    }
+
+    #[test]
+    fn a_function_for_a_type_or_a_variant_is_refused() {
+        let message = "`shape(with = function)` replaces the check of a field: write it on the field";
+        let of_struct = quote!(
+            #[shape(with = f)]
+            struct S {
+                a: u64,
+            }
+        );
+        let of_variant = quote!(
+            enum E {
+                #[shape(with = f)]
+                A,
+            }
+        );
+        let of_tagged_variant = quote!(
+            #[serde(tag = "type")]
+            enum E {
+                #[shape(with = f)]
+                A { b: u64 },
+            }
+        );
+        for item in [of_struct, of_variant, of_tagged_variant] {
+            refused(item, message);
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The execution plan of state.json, and its extension when a loop continues or ends.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -231,11 +231,19 @@ impl AddedEntry {
         }
     }
 
-    /// Returns the entry to add, with its configuration.
-    fn in_plan(&self, plan: &SharedList<PlanEntry>) -> Result<PlanEntry, MisfitExtension> {
+    /// Returns the entry of the plan whose configuration this one has.
+    fn refers_to(&self) -> Option<&CodonId> {
+        self.like.as_ref().filter(|_| self.codon.is_none())
+    }
+
+    /// Returns the entry to add, with its configuration; `known` has those of the plan.
+    fn in_plan(&self, known: &BTreeMap<&CodonId, PlannedCodon>) -> Result<PlanEntry, MisfitExtension> {
         let codon = match (&self.codon, &self.like) {
             (Some(codon), _) => codon.clone(),
-            (None, Some(like)) => plan[position(plan, like)?].codon.clone(),
+            (None, Some(like)) => {
+                let codon = known.get(like).cloned();
+                codon.ok_or_else(|| MisfitExtension::Unknown(like.clone()))?
+            }
             (None, None) => return Err(MisfitExtension::NoConfiguration(self.codon_id.clone())),
         };
         Ok(PlanEntry {
@@ -258,19 +266,41 @@ impl PlanExtension {
         let dropped = usize::try_from(self.dropped).unwrap_or(usize::MAX);
         let end = start.checked_add(dropped).filter(|end| *end <= plan.len());
         let end = end.ok_or(MisfitExtension::TooFew(self.dropped))?;
-        let entries = self.entries.iter().map(|entry| entry.in_plan(plan));
+        let known = self.configurations(plan);
+        let entries = self.entries.iter().map(|entry| entry.in_plan(&known));
         let entries: Vec<PlanEntry> = entries.collect::<Result<_, _>>()?;
-        let stays = |id: &CodonId| {
-            let mut known = plan.range(0..start).chain(plan.range(end..plan.len()));
-            known.any(|known| known.codon_id == *id)
-        };
-        for (index, PlanEntry { codon_id, .. }) in entries.iter().enumerate() {
-            if stays(codon_id) || entries[..index].iter().any(|added| added.codon_id == *codon_id) {
-                return Err(MisfitExtension::Twice(codon_id.clone()));
-            }
+        let kept = plan.range(0..start).chain(plan.range(end..plan.len()));
+        if let Some(twice) = self.find_twice(kept) {
+            return Err(MisfitExtension::Twice(twice.clone()));
         }
         plan.splice(start..end, entries);
         Ok(start)
+    }
+
+    /// Returns the configurations of `plan` that entries refer to. The search starts at the end, near which a loop grows.
+    fn configurations(&self, plan: &SharedList<PlanEntry>) -> BTreeMap<&CodonId, PlannedCodon> {
+        let mut wanted: BTreeSet<&CodonId> = self.entries.iter().filter_map(AddedEntry::refers_to).collect();
+        let mut found = BTreeMap::new();
+        let mut newest_first = plan.iter().rev();
+        while !wanted.is_empty()
+            && let Some(entry) = newest_first.next()
+        {
+            if let Some(id) = wanted.take(&entry.codon_id) {
+                found.insert(id, entry.codon.clone());
+            }
+        }
+        found
+    }
+
+    /// Returns an id that two added entries have, or an added and a kept one.
+    fn find_twice<'p>(&self, mut kept: impl Iterator<Item = &'p PlanEntry>) -> Option<&CodonId> {
+        let mut added: Vec<&CodonId> = self.entries.iter().map(|entry| &entry.codon_id).collect();
+        added.sort_unstable();
+        let adjacent = added.windows(2).find(|pair| pair[0] == pair[1]);
+        adjacent.map(|pair| pair[0]).or_else(|| {
+            let position = kept.find_map(|entry| added.binary_search(&&entry.codon_id).ok());
+            position.map(|position| added[position])
+        })
     }
 }
 
@@ -410,6 +440,30 @@ mod tests {
             assert!(extension(misfit).extend(&mut same).is_err(), "{misfit}");
             assert_eq!(same, begun, "{misfit}");
         }
+    }
+
+    /// A search through the plan for each entry would take minutes.
+    // covers: STATE-31
+    #[test]
+    fn an_extension_as_long_as_its_plan_is_added_in_one_pass() {
+        const LENGTH: usize = 60_000;
+        let list = |from: usize| (from..from + LENGTH).map(|number| format!("a#{number}"));
+        let stays: Vec<String> = list(0).collect();
+        let mut grown = plan(&stays.iter().map(String::as_str).collect::<Vec<_>>());
+        let like = |id: String, like: String| AddedEntry {
+            codon_id: id.parse().unwrap(),
+            loop_context: None,
+            like: Some(like.parse().unwrap()),
+            codon: None,
+        };
+        let extension = PlanExtension {
+            after: grown.last().unwrap().codon_id.clone(),
+            dropped: 0,
+            entries: list(LENGTH).zip(stays).map(|(id, of)| like(id, of)).collect(),
+        };
+        assert_eq!(extension.extend(&mut grown), Ok(LENGTH));
+        assert_eq!(grown.len(), 2 * LENGTH);
+        assert!(Arc::ptr_eq(&grown[7].codon.0, &grown[LENGTH + 7].codon.0));
     }
 
     #[test]

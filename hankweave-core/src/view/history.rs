@@ -252,8 +252,17 @@ impl RunView {
         attempt.after.is_some_and(is_unlisted)
     }
 
+    /// Returns the oldest listed attempt of the current history that follows attempts of which only the sum is known.
+    fn oldest_after_sum(&self) -> Option<&AttemptView> {
+        let counting = self.items.values().flat_map(|item| item.attempts.values());
+        let is_next = |attempt: &&AttemptView| {
+            attempt.history == self.history.current && self.follows_unlisted(attempt)
+        };
+        counting.filter(is_next).min_by_key(|attempt| attempt.number())
+    }
+
     /// Returns the attempt after which a run continues at `source`, as the execution thread has it (STATE-50 to STATE-52), and the number of its history. The
-    /// attempt is `None` before the first one of a history; the result is `None` where no attempt of the source's run is listed.
+    /// attempt is `None` before the first one of a history; the result is `None` where no attempt of the source's run is listed or summed.
     fn position_of(&self, source: &ContinuationSource) -> Option<(Option<u64>, u64)> {
         let of_run = self
             .all_attempts()
@@ -261,7 +270,10 @@ impl RunView {
         let mut of_run: Vec<&AttemptView> = of_run.collect();
         of_run.sort_by_key(|attempt| attempt.number());
         let before = |attempt: &AttemptView| Some((attempt.after, attempt.history));
-        let (first, last) = (of_run.first()?, of_run.last()?);
+        // Attempts of the run that are only summed are older than the listed one that follows the sum.
+        let (Some(first), Some(last)) = (of_run.first(), of_run.last()) else {
+            return before(self.oldest_after_sum()?);
+        };
         let Some(codon) = &source.after_codon else {
             return before(first);
         };

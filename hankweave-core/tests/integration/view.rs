@@ -1029,6 +1029,40 @@ fn a_way_back_to_an_attempt_that_is_only_summed_undoes_all_that_are_listed_after
     adds_up(&story.codon("build#10", Ending::Completed), 1);
 }
 
+/// Of the two runs only the second has listed attempts, and the rollback leads into the first.
+// covers: WIRE-48
+#[test]
+fn a_way_back_to_a_run_that_is_only_summed_undoes_all_that_are_listed() {
+    let ids: Vec<String> = (0..230).map(|number| format!("build#{number}")).collect();
+    let plan: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let complete = |story: Story, ids: &[&str]| {
+        let story = ids
+            .iter()
+            .fold(story, |story, id| story.codon(id, Ending::Completed));
+        story.run_completes()
+    };
+    let sha = |digit: char| digit.to_string().repeat(40);
+    let story = complete(Story::new().tell(in_loop(&plan)).fresh("r1"), &plan[..10]);
+    let story = story.continues("r2", "r1", Some("build#9"), &sha('4'));
+    let story = complete(story, &plan[10..]);
+    let listed = &fold(&told(&story)).items["build"].attempts;
+    assert!(
+        listed
+            .values()
+            .all(|attempt| attempt.run.as_ref().is_some_and(|run| run.as_str() == "r2"))
+    );
+    for after in [Some("build#5"), None] {
+        let story = rolls_back(story.clone(), "r1", after, &sha('5'));
+        let view = fold(&told(&story));
+        assert_eq!(view.items["build"].attempts.len(), 0, "{after:?}");
+        assert_eq!(
+            view.undone.sum().map(|undone| undone.count),
+            Some(200),
+            "{after:?}"
+        );
+    }
+}
+
 // covers: WIRE-48, STATE-50
 #[test]
 fn a_way_back_across_histories_brings_back_exactly_what_led_there() {

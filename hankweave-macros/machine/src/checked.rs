@@ -5,6 +5,7 @@
 //! same for additions to live fields.
 
 use core::cell::Cell;
+use core::num::{NonZero, Saturating, Wrapping};
 use core::ops::{Add, AddAssign, Div, Mul, Neg, Rem, Shl, Shr, Sub};
 use core::time::Duration;
 
@@ -83,11 +84,11 @@ pub trait Signed: Copy {
 }
 
 macro_rules! signed {
-    ($($number:ident),*) => {
+    ($($number:ty),*) => {
         $(
             impl Signed for $number {
                 fn checked_neg(self) -> Option<Self> {
-                    $number::checked_neg(self)
+                    <$number>::checked_neg(self)
                 }
             }
 
@@ -103,6 +104,14 @@ macro_rules! signed {
 }
 
 signed!(i8, i16, i32, i64, i128, isize);
+signed!(
+    NonZero<i8>,
+    NonZero<i16>,
+    NonZero<i32>,
+    NonZero<i64>,
+    NonZero<i128>,
+    NonZero<isize>
+);
 
 macro_rules! whole {
     ($number:ident: $($operator:ident $checked:ident),*) => {
@@ -183,6 +192,40 @@ macro_rules! whole {
 
 whole!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize);
 
+/// Divisions of numbers that wrap around or stay at their end. Only a division by zero has no result; the other operators have one for all values.
+macro_rules! divisions {
+    ($wrapper:ident: $($number:ident),*) => {
+        $(
+            impl CheckedDiv<Self> for $wrapper<$number> {
+                fn checked_div(self, other: Self) -> Option<Self> {
+                    (other.0 != 0).then(|| self / other)
+                }
+            }
+
+            impl CheckedDiv<&Self> for $wrapper<$number> {
+                fn checked_div(self, other: &Self) -> Option<Self> {
+                    CheckedDiv::checked_div(self, *other)
+                }
+            }
+
+            impl CheckedRem<Self> for $wrapper<$number> {
+                fn checked_rem(self, other: Self) -> Option<Self> {
+                    // The `%` of `Saturating` panics where that of the lowest number and -1 overflows.
+                    (other.0 != 0).then(|| Self(self.0.wrapping_rem(other.0)))
+                }
+            }
+
+            impl CheckedRem<&Self> for $wrapper<$number> {
+                fn checked_rem(self, other: &Self) -> Option<Self> {
+                    CheckedRem::checked_rem(self, *other)
+                }
+            }
+
+            references!($wrapper<$number>: divided "/", rest "%");
+        )*
+    };
+}
+
 macro_rules! floats {
     ($($number:ident: $($operator:ident $checked:ident $sign:tt),*;)*) => {
         $(
@@ -232,7 +275,7 @@ macro_rules! references {
             references!($number: plus "+", minus "-", times "*", divided "/", rest "%");
         )*
     };
-    ($number:ident: $($method:ident $sign:literal),*) => {
+    ($number:ty: $($method:ident $sign:literal),*) => {
         impl Pair<&$number, $number> {
             $(
                 #[doc = concat!("`", $sign, "`.")]
@@ -258,6 +301,9 @@ macro_rules! references {
 references!(
     u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64
 );
+
+divisions!(Wrapping: u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize);
+divisions!(Saturating: u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize);
 
 impl Pair<u32, Duration> {
     /// `*`.

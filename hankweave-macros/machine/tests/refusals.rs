@@ -2,6 +2,7 @@
 
 use hankweave_machine::{CheckedAdd, Reason, machine};
 use std::collections::BTreeMap;
+use std::num::{NonZero, Saturating, Wrapping};
 use std::time::Duration;
 
 /// Amounts that may be full.
@@ -153,6 +154,29 @@ pub enum DialRecord {
         wide: f64,
         #[carry(start = Duration::from_secs(1), next = |paused: Duration| 2 * paused)]
         paused: Duration,
+    },
+    #[terminal]
+    Stopped,
+}
+
+/// A machine whose numbers wrap around, stay at their end or are never zero. Few of their operators can panic.
+#[machine(Wheel)]
+pub enum WheelRecord {
+    #[initial]
+    #[to(turn => Self, stop => Stopped)]
+    Turning {
+        #[carry(start = Wrapping(1), next = |share: Wrapping<u8>| Wrapping(8) / share)]
+        share: Wrapping<u8>,
+        #[carry(start = Wrapping(3), next = |rest: Wrapping<i8>| { let mut all = Wrapping(i8::MIN); all %= &rest; all })]
+        rest: Wrapping<i8>,
+        #[carry(start = Wrapping(1), next = |part: Wrapping<u8>| &Wrapping(8) / &part + Wrapping(u8::MAX))]
+        part: Wrapping<u8>,
+        #[carry(start = Saturating(1), next = |capped: Saturating<i8>| Saturating(i8::MIN) / capped)]
+        capped: Saturating<i8>,
+        #[carry(start = Saturating(3), next = |over: Saturating<i8>| Saturating(i8::MIN) % over)]
+        over: Saturating<i8>,
+        #[carry(start = NonZero::<i8>::MAX, next = |sign| -sign)]
+        sign: NonZero<i8>,
     },
     #[terminal]
     Stopped,
@@ -311,6 +335,42 @@ fn an_operator_on_a_reference_to_a_number_is_refused_where_its_result_does_not_f
         (dial.sign, dial.wide, dial.paused),
         (-1, 1.0e10, Duration::from_secs(2))
     );
+}
+
+#[test]
+fn a_division_by_zero_of_numbers_that_never_overflow_is_refused() {
+    let turned = |change: fn(&mut wheel::Turning)| {
+        let WheelRecord::Turning(mut turning) = Wheel::new().into_record() else {
+            unreachable!("a new wheel turns")
+        };
+        change(&mut turning);
+        WheelRecord::Turning(turning).apply(WheelTransition::Turn)
+    };
+    let refused = |field: &str, change: fn(&mut wheel::Turning)| {
+        let error = turned(change).expect_err("it has no result");
+        assert!(
+            matches!(error.reason, Reason::OutOfRange { field: found } if found == field),
+            "{error}"
+        );
+    };
+    refused("share", |wheel| wheel.share = Wrapping(0));
+    refused("rest", |wheel| wheel.rest = Wrapping(0));
+    refused("part", |wheel| wheel.part = Wrapping(0));
+    refused("capped", |wheel| wheel.capped = Saturating(0));
+    refused("over", |wheel| wheel.over = Saturating(0));
+    refused("sign", |wheel| wheel.sign = NonZero::<i8>::MIN);
+    let minus_one = |wheel: &mut wheel::Turning| {
+        (wheel.rest, wheel.capped, wheel.over) = (Wrapping(-1), Saturating(-1), Saturating(-1));
+    };
+    let Ok(WheelRecord::Turning(wheel)) = turned(minus_one) else {
+        unreachable!("each has a result")
+    };
+    assert_eq!(
+        (wheel.share, wheel.rest, wheel.part),
+        (Wrapping(8), Wrapping(0), Wrapping(7))
+    );
+    assert_eq!((wheel.capped, wheel.over), (Saturating(i8::MAX), Saturating(0)));
+    assert_eq!(wheel.sign.get(), -i8::MAX);
 }
 
 #[test]

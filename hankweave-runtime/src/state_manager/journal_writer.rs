@@ -286,3 +286,116 @@ async fn in_progress<T>(work: &mut Option<BoxFuture<'static, T>>) -> T {
 fn failed(error: IoError) -> Arc<PersistenceError> {
     Arc::new(PersistenceError::Journal(error))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::journal::{EventHistory, EventJournal, JournalPage, PageLimit};
+    use crate::state_manager::tests::parts;
+    use crate::world::blocking::Blocking;
+    use crate::world::disk::{Disk, RealDisk};
+
+    /// Journal that holds nothing; each sync waits for a permit.
+    #[derive(Debug)]
+    struct SlowJournal {
+        permits: Mutex<Receiver<()>>,
+        syncs: AtomicUsize,
+    }
+
+    impl SlowJournal {
+        fn new() -> (Arc<Self>, Sender<()>) {
+            let (sender, permits) = channel();
+            let journal = Self {
+                permits: Mutex::new(permits),
+                syncs: AtomicUsize::new(0),
+            };
+            (Arc::new(journal), sender)
+        }
+
+        fn syncs(&self) -> usize {
+            self.syncs.load(Ordering::SeqCst)
+        }
+    }
+
+    impl EventHistory for SlowJournal {
+        fn lines_after(&self, _: u64, _: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), IoError> {
+            Ok(())
+        }
+
+        fn count(&self) -> Result<u64, IoError> {
+            Ok(0)
+        }
+    }
+
+    impl EventJournal for SlowJournal {
+        fn append(&self, _: &Batch) -> Result<(), IoError> {
+            Ok(())
+        }
+
+        fn sync(&self) -> Result<(), IoError> {
+            self.permits.lock().unwrap().recv().unwrap();
+            self.syncs.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        }
+
+        fn write_again(&self, _: u64) -> Result<(), IoError> {
+            Ok(())
+        }
+
+        fn restore(&self, _: Vec<JournalEntry>) -> Result<(), IoError> {
+            Ok(())
+        }
+
+        fn read_after(&self, _: u64, _: PageLimit) -> Result<JournalPage, IoError> {
+            Ok(JournalPage::default())
+        }
+
+        fn last_seq(&self) -> u64 {
+            0
+        }
+    }
+
+    /// Counts events as [`JournalWriter::publish`] does before it appends them.
+    fn append(sync: &mut LazySync, parts: &StateManagerParts, events: u64) {
+        sync.unsynced += events;
+        sync.append(parts, &Batch::default()).unwrap();
+    }
+
+    // covers: P2
+    #[tokio::test(start_paused = true)]
+    async fn a_sync_that_a_state_event_overtakes_hides_no_later_events_from_the_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let (journal, permits) = SlowJournal::new();
+        let parts = StateManagerParts {
+            journal: Arc::clone(&journal) as Arc<dyn EventJournal>,
+            blocking: Blocking::Threads,
+            ..parts(&disk, folder.path()).unwrap()
+        };
+        let mut sync = LazySync::default();
+        append(&mut sync, &parts, SEQ_GAP * 2 / 5);
+        tokio::time::advance(SYNC_DELAY * 2).await;
+        assert!(
+            sync.done(&parts).now_or_never().is_none(),
+            "the sync is in progress"
+        );
+        // The number of a state event is safe, and so are all numbers before it.
+        sync.unsynced = 0;
+        append(&mut sync, &parts, SEQ_GAP * 3 / 5);
+        permits.send(()).unwrap();
+        sync.done(&parts).await.unwrap();
+        assert_eq!(journal.syncs(), 1);
+
+        permits.send(()).unwrap();
+        append(&mut sync, &parts, SEQ_GAP * 2 / 5);
+        assert_eq!(journal.syncs(), 1, "no more than the bound");
+        append(&mut sync, &parts, 1);
+        assert_eq!(journal.syncs(), 2, "one more than the bound");
+    }
+}

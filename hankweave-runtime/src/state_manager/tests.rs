@@ -37,7 +37,7 @@ struct Life {
     task: JoinHandle<()>,
 }
 
-fn parts(disk: &Arc<dyn Disk>, dir: &Path) -> Option<StateManagerParts> {
+pub(super) fn parts(disk: &Arc<dyn Disk>, dir: &Path) -> Option<StateManagerParts> {
     let journal = FileJournal::open(Arc::clone(disk), &dir.join("events"), JournalLimits::default()).ok()?;
     Some(StateManagerParts {
         files: StateFiles::new(Arc::clone(disk), None, dir.to_owned()),

@@ -206,4 +206,12 @@ mod tests {
             assert!(speed(wrong).is_err(), "{wrong}");
         }
     }
+
+    // covers: CLI-33
+    #[test]
+    fn a_gap_that_is_longer_than_a_duration_holds_lasts_as_long_as_one_can() {
+        let speed: Speed = "1e-20".parse().unwrap();
+        assert_eq!(speed.of(Duration::from_secs(30)), Duration::MAX);
+        assert_eq!(speed.of(Duration::ZERO), Duration::ZERO);
+    }
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use hankweave_task_model::task::TaskStatus;
 
 use super::refusal::{INVALID_REQUEST, ToolError};
+use super::tools::MAX_INTEGER;
 use crate::task::STATUSES;
 
 /// Description of one tool.
@@ -165,7 +166,7 @@ fn list_arguments() -> Value {
         "status": {"type": "string", "enum": STATUSES.map(TaskStatus::as_str)},
         "owner": text("Only tasks of this owner."),
         "limit": {"type": "integer", "minimum": 0, "maximum": 1000, "default": 100},
-        "offset": {"type": "integer", "minimum": 0, "default": 0},
+        "offset": {"type": "integer", "minimum": 0, "maximum": MAX_INTEGER, "default": 0},
     })
 }
 

@@ -95,9 +95,29 @@ struct ListParams {
     offset: u64,
 }
 
-fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, ToolError> {
+/// Reads arguments that fit the schema of their tool.
+fn read<T: DeserializeOwned>(mut arguments: JsonObject) -> Result<T, ToolError> {
+    arguments.values_mut().for_each(make_integer);
     serde_json::from_value(Value::Object(arguments))
         .map_err(|error| ToolError::new(INVALID_REQUEST, error.to_string()))
+}
+
+/// Largest number up to which a float is exactly one integer.
+pub(super) const MAX_INTEGER: u64 = (1 << 53) - 1;
+
+/// Replaces a number such as `5000.0`, which is an integer in JSON Schema but not for serde. Other values stay.
+fn make_integer(value: &mut Value) {
+    let number = value.as_f64().filter(|_| value.is_f64());
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a float has all integers up to this one"
+    )]
+    let whole = number.filter(|number| number.fract() == 0.0 && number.abs() <= MAX_INTEGER as f64);
+    if let Some(whole) = whole {
+        #[expect(clippy::cast_possible_truncation, reason = "a whole number that is in range")]
+        let integer = whole as i64;
+        *value = integer.into();
+    }
 }
 
 fn task_id(text: &str) -> Result<TaskId, TaskError> {

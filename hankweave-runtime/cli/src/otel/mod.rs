@@ -129,3 +129,81 @@ impl Exporter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+    use std::path::Path;
+    use std::sync::{Arc, Mutex};
+
+    use hankweave_core::wire::Event;
+    use hankweave_runtime::journal::{FileJournal, JournalLimits};
+    use hankweave_runtime::state_manager::{StateManager, StateManagerParts, Strictness, load};
+    use hankweave_runtime::store::StateFiles;
+    use hankweave_runtime::world::blocking::Blocking;
+    use hankweave_runtime::world::disk::RealDisk;
+    use hankweave_runtime::world::environment::Environment;
+    use tokio::task::JoinHandle;
+
+    use super::*;
+
+    /// Log in memory.
+    #[derive(Clone, Default)]
+    struct MemoryLog(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for MemoryLog {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Starts the state manager of a directory.
+    fn manage(world: &World, dir: &Path) -> (StateManager, JoinHandle<()>) {
+        let journal = FileJournal::open(Arc::new(RealDisk), &dir.join("events"), JournalLimits::default());
+        let parts = StateManagerParts {
+            files: StateFiles::new(Arc::new(RealDisk), None, dir.to_owned()),
+            journal: Arc::new(journal.unwrap()),
+            clock: Arc::clone(&world.clock),
+            ids: Arc::clone(&world.ids),
+            blocking: Blocking::Inline,
+        };
+        let loaded = load(&parts, Strictness::StartOver).unwrap();
+        let (manager, task) = StateManager::start(parts, loaded);
+        (manager, task.spawn())
+    }
+
+    // covers: CLI-37
+    #[tokio::test]
+    async fn an_export_that_cannot_read_events_says_so_and_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let environment = Environment::default().with("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9");
+        let world = World::with_environment(environment);
+        let (manager, task) = manage(&world, folder.path());
+        let message = "before".to_owned();
+        manager.record(Event::Info { message }).await.await.unwrap();
+        manager.shutdown().await.unwrap();
+        task.await.unwrap();
+
+        let (manager, task) = manage(&world, folder.path());
+        let journal = folder.path().join("events/000001.jsonl");
+        std::fs::remove_file(&journal).unwrap();
+        std::fs::create_dir(&journal).unwrap();
+        let log = MemoryLog::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(move || writer.clone())
+            .finish();
+        let logging = tracing::subscriber::set_default(subscriber);
+        let exporter = Exporter::new(&world).unwrap();
+        exporter.export(manager.subscribe_after(0)).await;
+        drop(logging);
+        let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert!(log.contains("no more spans are exported"), "{log}");
+        drop(manager);
+        task.abort();
+    }
+}

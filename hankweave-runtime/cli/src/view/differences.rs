@@ -182,3 +182,80 @@ fn checkpoints(view: &RunView) -> Vec<CheckpointSha> {
     let shas = attempts.into_iter().map(|(_, _, sha)| sha);
     shas.filter(|sha| seen.insert(sha.to_string())).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use hankweave_core::codon::CheckpointType;
+    use hankweave_core::id::{CodonId, RunId};
+    use hankweave_core::time::Timestamp;
+    use hankweave_runtime::checkpoint::{
+        CheckpointRequest, CheckpointStore as _, GitCheckpoints, MAX_FILE_BYTES, OpenStoreRequest,
+    };
+
+    use super::*;
+
+    /// Workspace with checkpoints.
+    struct Workspace {
+        folder: tempfile::TempDir,
+        store: GitCheckpoints,
+    }
+
+    impl Workspace {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let request = OpenStoreRequest {
+                repository: folder.path().join("checkpoints"),
+                workspace: folder.path().join("work"),
+                at: Timestamp::UNIX_EPOCH,
+                nonce: "nonce".to_owned(),
+                most_bytes: MAX_FILE_BYTES,
+            };
+            std::fs::create_dir(&request.workspace).unwrap();
+            let (store, _) = GitCheckpoints::open(&request).unwrap();
+            Self { folder, store }
+        }
+
+        fn file(&self) -> PathBuf {
+            self.folder.path().join("work/notes.txt")
+        }
+
+        /// Writes the file of the workspace and creates a checkpoint.
+        fn checkpoint(&self, text: &str) -> CheckpointSha {
+            std::fs::write(self.file(), text).unwrap();
+            let request = CheckpointRequest {
+                kind: CheckpointType::Completed,
+                run_id: RunId::new("1736000000000-a").unwrap(),
+                codon_id: CodonId::new("write").unwrap(),
+                codon_name: "Write".to_owned(),
+                patterns: Vec::new(),
+                left_out: BTreeSet::new(),
+                parent: None,
+                at: Timestamp::UNIX_EPOCH,
+                duration: None,
+            };
+            self.store.create(&request).unwrap().sha
+        }
+    }
+
+    // covers: WIRE-43
+    #[test]
+    fn a_file_whose_last_line_does_not_fit_is_left_out_whole() {
+        let workspace = Workspace::new();
+        let from = workspace.checkpoint("first\n");
+        let long = "x".repeat(1_000);
+        let to = workspace.checkpoint(&format!("first\nsecond\n{long}\n"));
+        let history = GitHistory::open(&workspace.folder.path().join("checkpoints"));
+        let history = history.unwrap().unwrap();
+        let comparison = history.compare(&from, &to).unwrap();
+        let read = |bytes| {
+            let mut found = ExportedDifferences::default();
+            let attempt = found.read_attempt(&history, &comparison, &mut ExportLimits { bytes, ..LIMITS });
+            let lines = attempt.lines[0].as_ref().map(Vec::len);
+            (attempt.differences.files.len(), lines, found.left_out.lines)
+        };
+        assert_eq!(read(10_000), (1, Some(4), 0));
+        assert_eq!(read(900), (1, None, 1), "all but the last line would fit");
+    }
+}

@@ -394,6 +394,36 @@ fn what_a_tool_cannot_do_it_says_with_a_code_and_changes_nothing() {
     client.leave();
 }
 
+/// In JSON Schema `5.0` is an integer, and some languages write every number so.
+// covers: CLI-56
+#[test]
+fn a_whole_number_with_a_fraction_of_zero_is_an_integer_for_each_tool() {
+    let project = project();
+    let mut client = Client::start(&project);
+    let task = json!({"name": "Fix it", "taskId": "fix-3", "agentId": "coder", "priority": -2.0, "metadata": {"pages": 3.0}});
+    let created = client.call("create_task_sandbox", &task);
+    assert_eq!(created["task"]["priority"], -2, "{created}");
+    assert_eq!(
+        created["task"]["metadata"]["pages"].to_string(),
+        "3.0",
+        "{created}"
+    );
+    client.call(
+        "execute_in_task",
+        &json!({"taskId": "fix-3", "command": "true", "timeout": 5_000.0}),
+    );
+    let listed = client.call("list_tasks", &json!({"limit": 1.0, "offset": 0.0}));
+    assert_eq!(listed["tasks"].as_array().unwrap().len(), 1, "{listed}");
+    for offset in [0.5, 1e20] {
+        let refusal = client.refusal("list_tasks", &json!({"offset": offset}));
+        assert!(
+            refusal["message"].as_str().unwrap().contains("/offset"),
+            "{refusal}"
+        );
+    }
+    client.leave();
+}
+
 // covers: CLI-56
 #[test]
 fn what_this_machine_cannot_do_is_told_as_that_and_changes_nothing() {

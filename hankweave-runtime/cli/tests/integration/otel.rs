@@ -193,3 +193,19 @@ fn a_collector_that_is_silent_or_gone_neither_delays_the_run_for_long_nor_fails_
         );
     }
 }
+
+// covers: CLI-37
+#[test]
+fn a_collector_that_is_gone_is_reported_once_by_a_run_that_completes() {
+    let mut project = story();
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", gone.local_addr().unwrap());
+    drop(gone);
+    project.set("OTEL_EXPORTER_OTLP_ENDPOINT", &address);
+    let finished = project.run(["run", "--headless"]);
+    let reports = finished
+        .expect_code(0)
+        .stderr
+        .matches("the collector of OpenTelemetry takes nothing");
+    assert_eq!(reports.count(), 1, "{finished}");
+}

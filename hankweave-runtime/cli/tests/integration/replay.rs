@@ -98,6 +98,17 @@ fn a_whole_thread_comes_out_as_it_is_recorded() {
     project.run(["replay", &directory, "-e", named]).expect_code(65);
 }
 
+// covers: CLI-33
+#[test]
+fn a_replay_whose_gaps_last_longer_than_any_clock_waits_until_it_is_stopped() {
+    let project = record();
+    let directory = project.directory().to_string_lossy().into_owned();
+    let mut running = project.start(["replay", &directory, "--speed", "1e-30", "--json"]);
+    running.wait_for_line(|line| line.contains("\"seq\""));
+    running.signal(Signal::TERM);
+    running.finish_within(DEADLINE).expect_code(143);
+}
+
 // covers: CLI-33, RUN-22
 #[test]
 fn the_first_difference_is_named() {

@@ -1,6 +1,7 @@
 //! Watching and commanding the built program over its socket (WIRE-1).
 
 use std::io::Write;
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use hankweave_testing::{Running, TestProject};
@@ -239,7 +240,7 @@ fn the_token_of_the_environment_counts_and_reaches_no_agent() {
 fn a_port_that_is_taken_is_an_error_with_a_hint_and_changes_nothing() {
     let mut project = project();
     write_hank(&project, &["one"]);
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let refused = project.run(["run", "--headless", "--port", &port]);
     refused.expect_code(74);
@@ -310,4 +311,30 @@ fn a_thousand_half_open_connections_and_forty_deaf_clients_take_little_memory() 
     running.finish_within(Duration::from_secs(60)).expect_code(0);
     assert_eq!((deaf.len(), half_open.len()), (32, 1_000));
     assert!(most < idle + (256 << 10), "{idle} KiB idle, {most} KiB at most");
+}
+
+/// The lock goes while the client waits for an answer, as where a run ends at that moment.
+// covers: WIRE-1
+#[test]
+fn a_client_that_meets_the_end_of_a_run_says_that_none_is_live() {
+    for command in ["attach", "next"] {
+        let mut project = project();
+        project.set("HANKWEAVE_TOKEN", "token-of-the-run");
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let record = json!({"pid": std::process::id(), "lockId": "x", "port": server.local_addr().unwrap().port(),
+            "startTime": "2026-01-01T00:00:00.000Z", "lastHeartbeat": "2026-01-01T00:00:00.000Z"});
+        let lock = project.write(".hankweave/server.lock", record.to_string());
+        let ending = std::thread::spawn(move || {
+            let client = server.accept().unwrap();
+            std::fs::remove_file(lock).unwrap();
+            drop(client);
+        });
+        let refused = project.run([command]);
+        ending.join().unwrap();
+        refused.expect_code(65);
+        assert!(
+            refused.stderr.contains("no run is live in"),
+            "{command}: {refused}"
+        );
+    }
 }

@@ -74,7 +74,7 @@ impl Live {
         found.into_inner().unwrap()
     }
 
-    async fn started(&mut self, id: &str) {
+    pub(super) async fn started(&mut self, id: &str) {
         self.until(|event| matches!(event, Event::CodonStarted { codon_id, .. } if codon_id.as_str() == id))
             .await;
     }

@@ -124,8 +124,7 @@ fn drawing(lines: &[String]) -> String {
     text + "\r\u{1b}[C\u{1b}[?7h"
 }
 
-/// Writes to the terminal. A terminal that was closed, or that another program has made non-blocking, is no reason to fail: the lines are drawn again
-/// soon.
+/// Writes to the terminal. A terminal that was closed is no reason to fail.
 fn write(text: &str) {
     let mut terminal = InfallibleWriter(io::stderr().lock());
     let _ = terminal

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
+use std::time::Duration;
 
 use hankweave_core::document::HankweaveState;
 use hankweave_core::event::StateEvent;
@@ -85,7 +86,10 @@ impl LiveProgress {
     pub(super) fn time(&self, now: Timestamp) -> Timestamp {
         match (self.known.replayed, self.view.at, self.received_at) {
             (None, ..) => SuspendedRun::time(self.suspended, now),
-            (Some(speed), Some(at), Some(received)) => at.after(now.since(received).mul_f64(speed)),
+            (Some(speed), Some(at), Some(received)) => {
+                let passed = now.since(received).as_secs_f64() * speed;
+                at.after(Duration::try_from_secs_f64(passed).unwrap_or(Duration::MAX))
+            }
             (Some(_), at, _) => at.unwrap_or(now),
         }
     }
@@ -193,4 +197,25 @@ fn write_answer(view: &RunView, own: Option<&str>, said: &mut SafeText) -> fmt::
     };
     let mark = if answered.granted { "✓" } else { "■" };
     writeln!(said, "{mark} {}", answer_text(view, answered, own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: CLI-33
+    #[test]
+    fn a_replay_at_any_speed_has_a_time() {
+        let at = Timestamp::from_millis(1_736_000_000_000);
+        let second = Duration::from_secs(1);
+        let time = |speed: f64| {
+            let mut progress = LiveProgress::new(LiveContext::of_replay(speed));
+            (progress.view.at, progress.received_at) = (Some(at), Some(at));
+            progress.time(at.after(second))
+        };
+        assert_eq!(time(0.0), at);
+        assert_eq!(time(1e-20), at);
+        assert_eq!(time(2.0), at.after(second * 2));
+        assert_eq!(time(1e300), at.after(Duration::MAX));
+    }
 }
