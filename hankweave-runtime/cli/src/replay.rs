@@ -25,7 +25,7 @@ use crate::owning_task::existing_state_dir;
 use crate::signals::{self, HangUp};
 use crate::state::read_execution;
 use crate::terminal::exit::{CliError, CliErrorKind};
-use crate::terminal::report::{LiveContext, Reporter};
+use crate::terminal::report::{LiveContext, Reporter, counted};
 use crate::terminal::screen::{is_drawable, print_stderr};
 use crate::terminal::suspend::{self, SuspendSignals};
 
@@ -244,10 +244,15 @@ fn in_words(outcome: &Replayed, place: &Path) -> String {
         text,
         "  events       {events}, {from_logs} of them out of the logs of agents"
     );
-    let _ = writeln!(
-        text,
-        "  compared     what {compared} tries used; of {told} only the record tells it"
-    );
+    let attempts = |number: u64| counted(usize::try_from(number).unwrap_or(usize::MAX), "attempt");
+    let _ = writeln!(text, "  compared     the usage of {}", attempts(*compared));
+    if *told > 0 {
+        let lacking = attempts(*told);
+        let _ = writeln!(
+            text,
+            "  not compared {lacking}, whose logs lack the usage or were not read to the end"
+        );
+    }
     if *removed > 0 {
         let _ = writeln!(
             text,
